@@ -26,15 +26,6 @@ def on_gpu(monkeypatch):
     monkeypatch.setattr(launch, "get_device", lambda: "cuda")
 
 
-def test_work_dir_is_that_of_the_option_else_of_the_config_else_its_name(config):
-    assert prepare_train_config(config).work_dir == "work_dirs/toy"
-    options = {"work_dir": "from_config", "optim_wrapper.optimizer.lr": 0.5}
-    assert prepare_train_config(config, cfg_options=options).work_dir == "from_config"
-    cfg = prepare_train_config(config, work_dir="mine", cfg_options=options)
-    assert cfg.work_dir == "mine"
-    assert cfg.optim_wrapper.optimizer == {"type": "SGD", "lr": 0.5}
-
-
 @pytest.mark.parametrize("name", ["epoch_3.pth", "last_checkpoint"])
 def test_a_used_work_dir_is_refused_and_left_alone_and_one_of_logs_is_free(config, tmp_path, name):
     (tmp_path / "used").mkdir()

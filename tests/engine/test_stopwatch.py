@@ -1,4 +1,3 @@
-import math
 from types import SimpleNamespace
 
 import pytest
@@ -25,22 +24,6 @@ def train(watch, loader, step, model=None):
     for batch in loop.batches:
         step(batch)
     assert loop.stop_training
-
-
-@pytest.mark.parametrize(
-    ("most", "max_seconds", "timed"),
-    [(5, math.inf, 5), (5, 2.5, 3), (5, 0.0, 2)],
-)
-def test_steps_are_timed_after_the_first(most, max_seconds, timed):
-    time = Time()
-    seconds = iter([9, 1, 1, 1, 1, 1])  # the first one compiles
-
-    def step(batch):
-        time.ns += next(seconds) * 10**9
-
-    watch = LoadedSteps(least=2, most=most, max_seconds=max_seconds, now=time.now)
-    train(watch, [0, 1], step)  # an epoch is shorter than the measurement
-    assert watch.seconds == [1] * timed
 
 
 def test_operations_are_counted_in_a_separate_step():

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from helpers.saving.stopped_runs import ROOT, assert_equal_runs, logged, write_pretraining
+from helpers.package.checkout import ROOT
+from helpers.saving.stopped_runs import assert_equal_runs, logged, write_pretraining
 
 pytestmark = [pytest.mark.fault, pytest.mark.dist]
 

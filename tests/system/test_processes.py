@@ -4,17 +4,17 @@ import subprocess
 import sys
 import time
 from concurrent.futures.process import BrokenProcessPool
-from pathlib import Path
 
 import pytest
+from helpers.package.checkout import ROOT
 
 from mmssprl.system.processes import COMMAND, call_in_process, command_of_process, to_resume
 
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
 SLOW = """
-import os, pathlib, time
-def work(started):  # as slow as one that imports torch
-    pathlib.Path(started).write_text(f"{os.getpid()}.")
+import os, time
+def work():  # as slow as one that imports torch
+    print(os.getpid(), flush=True)
     time.sleep(60)
 """
 SCRIPT = """
@@ -22,7 +22,7 @@ import sys
 from slow import work
 from mmssprl.system.processes import call_in_process
 try:
-    call_in_process(work, sys.argv[1])
+    call_in_process(work)
 except KeyboardInterrupt:
     sys.exit(130)
 """
@@ -37,20 +37,18 @@ def test_value_and_errors_come_back():
 
 
 def test_ctrl_c_ends_both_at_once_without_a_traceback(tmp_path):
-    script, started = tmp_path / "script.py", tmp_path / "started"
-    script.write_text(SCRIPT)
     (tmp_path / "slow.py").write_text(SLOW)
     process = subprocess.Popen(
-        [sys.executable, str(script), str(started)],
+        [sys.executable, "-c", SCRIPT],
+        cwd=tmp_path,
         env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
-    while not (started.exists() and started.read_text().endswith(".")):
-        assert process.poll() is None
-        time.sleep(0.05)
-    os.kill(int(started.read_text()[:-1]), signal.SIGINT)  # first, so that it could say something
+    pid = int(process.stdout.readline())
+    os.kill(pid, signal.SIGINT)  # first, so that it could say something
     time.sleep(0.5)
     assert process.poll() is None
     os.kill(process.pid, signal.SIGINT)

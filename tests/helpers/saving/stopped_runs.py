@@ -1,5 +1,6 @@
 """Trainings that are stopped and resumed, and the comparison of two runs bit by bit."""
 
+import itertools
 import json
 import os
 import signal
@@ -15,12 +16,12 @@ from typing import Any
 import pytest
 import torch
 from helpers.datasets.noise_images import write_noise
+from helpers.package.checkout import ROOT
 from mmengine.hooks import Hook
 
 from mmssprl.engine.launch import prepare_train_config, run
 from mmssprl.system.stopping import SAVED, StoppedError, signals
 
-ROOT = Path(__file__).resolve().parents[3]
 PRETRAINING = """
 layout = dict(image_px=16, levels=[dict(grid=2, resize_px=32, patch_px=16)])
 model = dict(
@@ -56,6 +57,7 @@ train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=3)
 default_hooks = dict(logger=dict(interval=1), checkpoint=dict(interval=1))
 """
 """Three epochs of five steps, on ten images."""
+_NUMBERS = itertools.count()
 _BY_CLOCK = ("time", "eta", "data_time", "memory", "images_per_second")
 
 
@@ -109,8 +111,8 @@ def train(
         cfg = prepare_train_config(
             config, work_dir=work_dir, resume="auto" if start else resume, cfg_options=options
         )
-        # Two runners in one second would share mmengine's name, and the folder of its log.
-        cfg.experiment_name = f"{work_dir}_{resume}_{start}".replace(os.sep, "_")
+        # Two runners in one second would share mmengine's name, its history and log.
+        cfg.experiment_name = f"run_{next(_NUMBERS)}"
         with ends, signals.watched():
             run(cfg, "train", hooks=[*more, *hooks], resume_by=["the", "command"])
 

@@ -1,11 +1,11 @@
 """A toy training with its checkpoints, and every way to open one."""
 
-import itertools
 import shutil
 
 import pytest
 from helpers.engine.toy_run import write_config
 from helpers.package.default_scope import own_default_scope
+from helpers.saving.stopped_runs import train
 
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
 
@@ -22,18 +22,12 @@ default_hooks = dict(
 )
 """
 """Text of a config that keeps the best checkpoint of the toy."""
-_NUMBERS = itertools.count()
 
 
-def train_toy(folder, *hooks, epochs=2, text="", options=None, **arguments):
+def train_toy(folder, *hooks, epochs=2, text="", **arguments):
     """Train the toy of four steps an epoch in ``folder``/run."""
     text = SCHEDULE.replace("max_epochs=2", f"max_epochs={epochs}") + text
-    cfg = prepare_train_config(
-        write_config(folder, text), work_dir=folder / "run", cfg_options=options or {}, **arguments
-    )
-    # Two runners in one second would share mmengine's name, and with it their history.
-    cfg.experiment_name = f"toy_{next(_NUMBERS)}"
-    run(cfg, "train", hooks=hooks)
+    train(write_config(folder, text), folder / "run", hooks=hooks, **arguments)
 
 
 @pytest.fixture(scope="session")
