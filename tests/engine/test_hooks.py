@@ -38,24 +38,18 @@ def test_loops_without_epochs_other_models_and_accumulated_updates_are_refused(i
         runner.call_hook("before_train")
 
 
-MODULES = ["backbone", "head"]
-
-
-@pytest.fixture
-def model():
-    return nn.ModuleDict({name: nn.Linear(2, 1, bias=False) for name in (*MODULES, "neck")})
-
-
-def attach(model):
-    wrapper = OptimWrapper(torch.optim.SGD(model.parameters(), lr=1.0))
-    runner = SimpleNamespace(model=model, optim_wrapper=wrapper)
-    ClipGradientsHook(MODULES, 10.0).before_train(runner)
-    return wrapper
+def clipped(*parts):
+    """A model whose backbone and head are clipped, and its optimizer of learning rate 1."""
+    model = nn.ModuleDict({name: nn.Linear(2, 1, bias=False) for name in parts})
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    runner = SimpleNamespace(model=model, optim_wrapper=OptimWrapper(optimizer))
+    ClipGradientsHook(["backbone", "head"], 10.0).before_train(runner)
+    return model, optimizer
 
 
 @pytest.mark.parametrize("scaled", [False, True])
-def test_each_module_is_clipped_separately_after_a_scaled_loss_is_unscaled(model, scaled):
-    optimizer = attach(model).optimizer
+def test_each_module_is_clipped_separately_after_a_scaled_loss_is_unscaled(scaled):
+    model, optimizer = clipped("backbone", "head", "neck")
     scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, enabled=scaled)
     slopes = {"backbone": (30.0, 40.0), "head": (3.0, 4.0), "neck": (300.0, 400.0)}
     before = {name: module.weight.tolist()[0] for name, module in model.items()}
@@ -68,9 +62,8 @@ def test_each_module_is_clipped_separately_after_a_scaled_loss_is_unscaled(model
         assert model[name].weight.tolist()[0] == pytest.approx(expected, abs=1e-3), name
 
 
-def test_clipping_refuses(model):
+def test_clipping_refuses():
     with pytest.raises(ValueError, match=r"max_norm must be > 0, but got 0; remove the hook"):
-        ClipGradientsHook(MODULES, 0)
-    del model["head"]
+        ClipGradientsHook(["backbone"], 0)
     with pytest.raises(ValueError, match=r"parts of the model, but \['head'\] are not; choose"):
-        attach(model)
+        clipped("backbone", "neck")

@@ -86,8 +86,6 @@ class TestRefused:
         options = {"model.backbone.depth": 34}
         with pytest.raises(ValueError, match=r"ssprl.pth .*linear.py.*layer1.2.conv1.weight"):
             prepare_train_config(config, weights=str(weights), cfg_options=options)
-        with pytest.raises(FileNotFoundError, match="gone.pth"):
-            prepare_train_config(config, weights="gone.pth")
         assert not (config.parent / "run").exists()
         other = Config.fromstring(CONFIG.replace("base_channels=8", "base_channels=4"), ".py")
         write_description(weights, other)

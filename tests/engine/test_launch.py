@@ -46,10 +46,6 @@ def test_resume_takes_the_newest_or_a_given_checkpoint(config, tmp_path):
     save_checkpoint(tmp_path / "a.pth")
     cfg = prepare_train_config(config, resume="a.pth")
     assert (cfg.resume, cfg.load_from) == (True, "a.pth")
-    with pytest.raises(FileNotFoundError, match="--resume .* there is no b.pth"):
-        prepare_train_config(config, resume="b.pth")
-    with pytest.raises(ValueError, match="--resume .*https://example.org/a.pth is a URL; download"):
-        prepare_train_config(config, resume="https://example.org/a.pth")
 
 
 @pytest.mark.parametrize(
@@ -75,17 +71,13 @@ def test_amp_refuses_a_custom_wrapper(config, on_gpu, wrapper):
         prepare_train_config(config, amp=True, cfg_options={"optim_wrapper": wrapper})
 
 
-@pytest.mark.parametrize(("deterministic", "setting"), [(True, ":4096:8"), (False, "none")])
-def test_cublas_is_configured_before_it_starts(monkeypatch, deterministic, setting):
-    environ, found = {}, []
-    monkeypatch.setattr(os, "environ", environ)
-    monkeypatch.setattr(
-        Runner,
-        "set_randomness",
-        lambda runner, **_: found.append(environ.get("CUBLAS_WORKSPACE_CONFIG", "none")),
-    )
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_cublas_is_configured_before_it_starts(monkeypatch, deterministic):
+    found = []
+    monkeypatch.setattr(os, "environ", {})
+    monkeypatch.setattr(Runner, "set_randomness", lambda *_, **__: found.extend(os.environ.items()))
     launch.ConsoleRunner.__new__(launch.ConsoleRunner).set_randomness(deterministic=deterministic)
-    assert found == [setting]
+    assert found == ([("CUBLAS_WORKSPACE_CONFIG", ":4096:8")] if deterministic else [])
 
 
 def test_compile_is_set_in_the_config(config, tmp_path):
@@ -124,9 +116,7 @@ def test_torchrun_must_have_started_the_processes_which_get_their_wrapper_on_the
         assert "model_wrapper_cfg" not in cfg
 
 
-def test_test_needs_its_checkpoint_and_its_data_and_never_resumes(config):
-    with pytest.raises(FileNotFoundError, match=r"checkpoint .*toy\.pth"):
-        prepare_test_config(config, "toy.pth")
+def test_test_needs_its_data_and_never_resumes(config):
     save_checkpoint(config.with_suffix(".pth"))
     cfg = prepare_test_config(config, "toy.pth", cfg_options={"resume": True})
     assert (cfg.resume, cfg.load_from) == (False, "toy.pth")

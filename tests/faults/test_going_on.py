@@ -9,6 +9,7 @@ import signal
 import tarfile
 from unittest import mock
 
+import psutil
 import pytest
 from helpers.datasets.labelled_folders import write_coco, write_masks, write_weights
 from helpers.engine.toy_run import write_config
@@ -104,8 +105,13 @@ def test_a_kill_costs_no_more_than_the_steps_since_the_last_save(config, whole, 
 
 
 def test_a_save_by_the_clock_and_another_batch_size_that_is_refused(config, tmp_path):
-    with pytest.raises(Kill):
-        train(config, tmp_path, options={"save_every": "0.0001s"}, hooks=(KillAt(2),))
+    others = psutil.Process().children()
+    options = {"save_every": "0.0001s", "train_dataloader.num_workers": 2}
+    options["train_dataloader.persistent_workers"] = True
+    with pytest.raises(Kill) as killed:
+        train(config, tmp_path, options=options, hooks=(KillAt(2),))
+    workers = [each for each in psutil.Process().children() if each not in others]
+    assert psutil.wait_procs(workers, timeout=3)[1] == [], f"{killed} holds them by its frames"
     assert [path.name for path in tmp_path.glob("step_*.pth")] == ["step_2.pth"]
     options = {"train_dataloader.batch_size": 5}
     with pytest.raises(UserValueError, match="5 samples .* 2 and 5"):
@@ -119,16 +125,6 @@ def test_a_save_by_the_clock_and_another_batch_size_that_is_refused(config, tmp_
 ITERS = "\ntrain_cfg = dict(type='IterBasedTrainLoop', max_iters=8)\n"
 
 
-class SignalInValidation(SignalAt):
-    """Sends the signal in the first batch of a validation, and counts the batches."""
-
-    batches = 0
-
-    def before_val_iter(self, runner, *args, **kwargs):
-        self.batches += 1
-        super().before_train_iter(runner)
-
-
 class TestBetweenCheckpoints:
     """The toy trains eight steps in two epochs."""
 
@@ -139,11 +135,12 @@ class TestBetweenCheckpoints:
         assert_equal_runs(tmp_path / "cut", tmp_path / "whole", "epoch_2.pth")
 
     def test_a_validation_whose_weights_are_saved_is_made_up_for(self, tmp_path):
-        hook = SignalInValidation(4, signal.SIGTERM)
+        hook = SignalAt(4, signal.SIGTERM)
+        hook.before_val_iter = mock.Mock(side_effect=hook.before_train_iter)
         config = write_config(tmp_path, SCHEDULE + BEST)
         with pytest.raises(StoppedError, match=str(SAVED)):
             train(config, tmp_path / "run", hooks=(hook,))
-        assert hook.batches == 1
+        assert hook.before_val_iter.call_count == 1
         assert [path.name for path in (tmp_path / "run").glob("*.pth")] == ["epoch_1.pth"]
         train(config, tmp_path / "run", resume="auto")
         validated = [line["step"] for line in logged(tmp_path / "run") if "total" in line]

@@ -104,10 +104,9 @@ class LossOf1(Hook):
 
 
 def message_of(runner):
-    try:
+    with pytest.raises(NotFiniteError) as caught:
         require_finite_state(runner, 3)
-    except NotFiniteError as error:
-        return str(error)
+    return str(caught.value)
 
 
 def work(rank):

@@ -48,7 +48,6 @@ def test_the_second_is_refused_until_the_first_is_killed(holder, tmp_path):
     holder.wait()
     run(prepare_train_config("toy.py", work_dir="run"), "train")
     assert (tmp_path / "run/epoch_1.pth").exists()
-    assert not (tmp_path / "run/.lock").exists()
 
 
 def test_every_command_that_writes_over_time_is_refused(holder, capsys):

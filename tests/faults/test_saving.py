@@ -198,7 +198,7 @@ class TestFullDisk:
         elif place == "log":
             monkeypatch.setattr(logging.StreamHandler, "flush", flush)
         else:
-            fill_disk(monkeypatch, f"{place}.", number)
+            fill_disk(monkeypatch, f"{place}.")
         named = {"fsync": "epoch_2.pth", "log": os.strerror(number)}.get(place, place)
         config = (work / "run/toy.py").read_text()  # `pretrain --resume` has no other
         with pytest.raises(OSError, match=named) as caught:
