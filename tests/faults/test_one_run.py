@@ -40,18 +40,10 @@ def holder(tmp_path, monkeypatch):
     process.wait()
 
 
-def test_the_second_is_refused_until_the_first_is_killed(holder, tmp_path):
+def test_the_second_is_refused_until_the_first_is_killed(holder, tmp_path, capsys):
     with pytest.raises(UserError, match="one process at a time must write run, but another"):
         run(prepare_train_config("toy.py", work_dir="run"), "train")
-    assert [path.name for path in (tmp_path / "run").iterdir()] == [".lock"]
-    holder.kill()
-    holder.wait()
-    run(prepare_train_config("toy.py", work_dir="run"), "train")
-    assert (tmp_path / "run/epoch_1.pth").exists()
-
-
-def test_every_command_that_writes_over_time_is_refused(holder, capsys):
-    for line in (
+    for line in (  # every command that writes over time
         "compare --work-dir run",
         "benchmark random --size scenes --work-dir run",
         "demo --work-dir run",
@@ -62,6 +54,11 @@ def test_every_command_that_writes_over_time_is_refused(holder, capsys):
         printed = capsys.readouterr().err
         assert "one process at a time must write" in printed
         assert printed.count("\n") == 1
+    assert [path.name for path in (tmp_path / "run").iterdir()] == [".lock"]
+    holder.kill()
+    holder.wait()
+    run(prepare_train_config("toy.py", work_dir="run"), "train")
+    assert (tmp_path / "run/epoch_1.pth").exists()
 
 
 def test_the_lock_is_deleted_afterwards_and_a_user_s_file_stays(tmp_path):

@@ -145,17 +145,14 @@ class TestOrder:
 
     @pytest.mark.parametrize("prefix", ["", "mmengine."])
     def test_whatever_a_config_calls_them_hook_and_loop_are_ours(self, tmp_path, prefix):
-        class Kinds(Hook):
-            def before_train(self, runner):
-                found.update(map(type, [*runner.hooks, runner.train_loop]))
-
-        found = set()
+        hook, found = Hook(), set()
+        hook.before_train = lambda run: found.update(map(type, [*run.hooks, run.train_loop]))
         options = {
             "default_hooks.checkpoint": {"type": f"{prefix}CheckpointHook"},
             "train_cfg": {"type": f"{prefix}EpochBasedTrainLoop", "_delete_": True},
             "train_cfg.max_epochs": 1,
         }
-        train_toy(tmp_path, Kinds(), options=options)
+        train_toy(tmp_path, hook, options=options)
         assert {SafeCheckpointHook, ResumableEpochLoop} <= found
 
     def test_the_best_one_is_deleted_after_the_better_one_is_there(self, tmp_path, monkeypatch):

@@ -20,7 +20,6 @@ from helpers.saving.stopped_runs import assert_equal_runs, logged
 
 pytestmark = [pytest.mark.fault, pytest.mark.fence, pytest.mark.slow]
 
-DAEMONS = (("slurmctld", "-D", "-i"), ("slurmd", "-D"))
 PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 SLURM_CONFIG = """
 ClusterName=faults
@@ -77,7 +76,7 @@ def slurm(folder):
     munge = ("munged", "--foreground", "--force", socket_file, *places)
     daemons = []
     try:
-        for command in (munge, *DAEMONS):
+        for command in (munge, ("slurmctld", "-D", "-i"), ("slurmd", "-D")):
             with (folder / f"{command[0]}.out").open("w") as out:
                 daemons.append(subprocess.Popen(command, env=environment, stdout=out, stderr=out))
             wait_for((folder / "munge.socket").exists, "munged")

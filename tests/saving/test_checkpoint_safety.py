@@ -22,9 +22,9 @@ from mmssprl.saving.checkpoint_hooks import SafeCheckpointHook
 from mmssprl.weights import read_checkpoint
 
 
-def poison(path, content):
-    """Write a file that makes a folder when it is unpickled; return that folder."""
-    folder = path.parent / "sprung"
+def poisoned(path):
+    """Let a file make a folder when it is unpickled; return that folder."""
+    content, folder = torch.load(path, weights_only=True), path.parent / "sprung"
     torch.save({**content, "trap": Call(os.mkdir, str(folder))}, path)
     torch.load(path, weights_only=False)
     folder.rmdir()  # fails unless the trap works
@@ -39,10 +39,6 @@ def resume_by_the_runner_alone(work):
 
 def foreign(path):
     torch.save([1, 2, 3], path)
-
-
-def poisoned(path):
-    poison(path, torch.load(path, weights_only=True))
 
 
 @pytest.mark.parametrize(
@@ -81,8 +77,8 @@ class TestTraps:
         """As named by a model's ``init_cfg``."""
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("TORCH_HOME", str(tmp_path / "home"))
-        layer = nn.Linear(2, 3)
-        folder = poison(tmp_path / "w.pth", {"state_dict": layer.state_dict()})
+        torch.save({"state_dict": nn.Linear(2, 3).state_dict()}, tmp_path / "w.pth")
+        folder = poisoned(tmp_path / "w.pth")
         for models in ("torchvision", "external"):
             function = f"mmssprl.saving.safe_files.get_{models}_models"
             monkeypatch.setattr(function, lambda: {"w": "https://example.org/w.pth"})

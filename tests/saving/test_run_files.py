@@ -39,17 +39,15 @@ class TestWorkDir:
         assert not (used / "epoch_3.pth").exists()
         assert (used / "epoch_1.pth").stat().st_size > len("old")
 
-    def test_checkpoints_in_another_folder_are_refused(self, config):
-        options = {"default_hooks.checkpoint": {"type": "CheckpointHook", "out_dir": "disk"}}
-        cfg = prepare_train_config(config, cfg_options=options)
-        with pytest.raises(ValueError, match="out_dir must not be set, but got 'disk'"):
-            run(cfg, "train")
-
     def test_nothing_is_deleted_before_everything_else_is_right(self, config, used):
-        options = {"model.head.num_classes": 5}
-        cfg = prepare_train_config(config, overwrite=True, cfg_options=options)
-        with pytest.raises(ValueError, match="model.head.num_classes .*5 and 2.* num_classes=2"):
-            run(cfg, "train", overwrite=True)
+        elsewhere = {"default_hooks.checkpoint": {"type": "CheckpointHook", "out_dir": "disk"}}
+        for options, match in (
+            ({"model.head.num_classes": 5}, "model.head.num_classes .*5 and 2.* num_classes=2"),
+            (elsewhere, "out_dir must not be set, but got 'disk'"),
+        ):
+            cfg = prepare_train_config(config, overwrite=True, cfg_options=options)
+            with pytest.raises(ValueError, match=match):
+                run(cfg, "train", overwrite=True)
         assert {path.name for path in used.iterdir()} >= RUN_FILES | OTHER_FILES
 
     @pytest.mark.parametrize("key", ["weights", "load_from"])
@@ -58,9 +56,7 @@ class TestWorkDir:
         cfg[key] = "run/epoch_3.pth"
         with pytest.raises(ValueError, match=rf"overwrite .*{key}='run/epoch_3"):
             check_work_dir(cfg, overwrite=True)
-
-    def test_resume_and_overwrite_contradict_each_other(self, config):
-        with pytest.raises(ValueError, match="--overwrite"):
+        with pytest.raises(ValueError, match="--resume keeps a run, --overwrite deletes it"):
             prepare_train_config(config, resume="auto", overwrite=True)
 
 

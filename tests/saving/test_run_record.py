@@ -17,7 +17,7 @@ def record(work_dir, images, **values):
     return json.loads(path.read_text())
 
 
-def test_resumed_runs_are_added(tmp_path, warnings, monkeypatch):
+def test_resumed_runs_are_added_and_changed_images_are_a_warning(tmp_path, warnings, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     monkeypatch.setattr("sys.argv", ["train.py", "a b.py"])
     images = build(folder(tmp_path / "images", 4))
@@ -41,23 +41,15 @@ def test_resumed_runs_are_added(tmp_path, warnings, monkeypatch):
     assert second["starts"][1]["config"]["resume"] is True  # what differs from the first config
     assert len(record(work_dir, images)["starts"]) == 1  # a new run in the same folder
     assert warnings == []
+    for name, num in (("02.png", 4), ("new.png", 5)):
+        save(tmp_path / "images" / name, 9, (48, 48))
+        record(work_dir, build(tmp_path / "images"), resume=True)
+        assert f"the images have changed since this run started: 4 then, {num} now" in warnings[-1]
+    assert len(warnings) == 2
     for damaged in ("", "{", "[]", "{}"):
         (work_dir / "run.json").write_text(damaged)
         (start,) = record(work_dir, object(), resume=True)["starts"]
         assert start["images"] is None  # a data set of another kind
-
-
-def test_changed_images_are_a_warning_of_one_line(tmp_path, warnings):
-    root, work_dir = folder(tmp_path / "images", 4), tmp_path / "run"
-    work_dir.mkdir()
-    record(work_dir, build(root))
-    record(work_dir, build(root), resume=True)
-    assert warnings == []
-    for name, num in (("02.png", 4), ("new.png", 5)):
-        save(root / name, 9, (48, 48))
-        record(work_dir, build(root), resume=True)
-        assert f"the images have changed since this run started: 4 then, {num} now" in warnings[-1]
-    assert len(warnings) == 2
 
 
 def test_a_fingerprint_does_not_depend_on_the_place_of_the_files(tmp_path, monkeypatch):
