@@ -17,7 +17,6 @@ def adapted(size, name, backbone):
 
 
 def build(cfg):
-    torch.manual_seed(0)
     with DefaultScope.overwrite_default_scope(cfg.default_scope):
         return revert_sync_batchnorm(MODELS.build(cfg.model))
 

@@ -79,7 +79,6 @@ def test_the_frozen_backbone_is_not_in_the_clipped_norm():
 
 
 def test_the_copy_of_one_network_is_found():
-    first, second = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+    first, second, other = (torch.nn.Linear(2, 2) for _ in range(3))
     encoder = MomentumEncoder(first, second)
-    assert encoder.copies_of(second) == [encoder.copies[1]]
-    assert encoder.copies_of(torch.nn.Linear(2, 2)) == []
+    assert (encoder.copies_of(second), encoder.copies_of(other)) == ([encoder.copies[1]], [])

@@ -30,10 +30,6 @@ def weights(config):
     return path
 
 
-def trained_backbone(work_dir):
-    return read_backbone(work_dir / "epoch_1.pth")
-
-
 class TestTraining:
     def test_weights_of_another_backbone_stay_in_resuming_and_test(
         self, config, tmp_path, monkeypatch
@@ -47,7 +43,7 @@ class TestTraining:
         assert cfg.model.backbone == wide
         assert cfg.model.head.in_channels == 24
         run(cfg, "train")
-        assert_equal(trained_backbone(config.parent / "a"), read_backbone(weights), "backbone")
+        assert_equal(read_backbone("a/epoch_1.pth"), read_backbone(weights), "backbone")
         assert Config.fromfile("a/linear.py").model.backbone.base_channels == 12
         options = {"train_cfg.max_epochs": 2}
         run(prepare_train_config(config, work_dir="a", resume="auto", cfg_options=options), "train")
@@ -78,7 +74,7 @@ class TestTraining:
         cfg = prepare_train_config(config, weights="supervised", cfg_options=options)
         assert cfg.custom_hooks[-1].depth == 18
         run(cfg, "train")
-        assert_equal(trained_backbone(config.parent / "run"), state, "backbone")
+        assert_equal(read_backbone("run/epoch_1.pth"), state, "backbone")
 
 
 class TestRefused:

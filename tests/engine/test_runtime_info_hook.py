@@ -5,7 +5,7 @@ import pytest
 import torch
 from helpers.engine.logs import read_log
 from helpers.engine.pretrain_runner import make_runner
-from helpers.saving.poisoned_runs import BadGradient
+from helpers.saving.stopped_runs import BadGradient
 from mmengine.hooks import Hook
 
 STEPS = 5  # 10 images in batches of 2

@@ -7,7 +7,7 @@ import torch
 from helpers.engine.pretrain_runner import make_runner
 from helpers.engine.toy_run import ToyMetric
 from helpers.models.two_ranks import on_two_ranks
-from helpers.saving.poisoned_runs import BadGradient
+from helpers.saving.stopped_runs import BadGradient
 from helpers.saving.toy_checkpoint import BEST, train_toy
 from mmengine.hooks import Hook
 from mmengine.logging import MessageHub

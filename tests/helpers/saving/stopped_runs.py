@@ -1,4 +1,4 @@
-"""Trainings that are stopped and resumed, and the comparison of two runs bit by bit."""
+"""Trainings that are stopped or diverge and are resumed, and runs compared bit by bit."""
 
 import itertools
 import json
@@ -92,6 +92,17 @@ class SignalAt(Hook):
         while not signals.number:
             assert time.monotonic() < end
             time.sleep(0.001)
+
+
+class BadGradient(Hook):
+    """Makes the gradient of the first weight NaN from a step on, counted from 1."""
+
+    def __init__(self, step):
+        self.step = step
+
+    def before_train_iter(self, runner, *args, **kwargs):
+        if runner.iter + 1 == self.step:
+            next(runner.model.parameters()).register_hook(lambda gradient: gradient * torch.nan)
 
 
 def train(

@@ -69,11 +69,10 @@ def prepared(prepare, *args, mode=None, **options):
 
 
 _FIRST = "run/epoch_1.pth"
-_BY_CONFIG = {"resume": True, "load_from": _FIRST}
 resume_by = prepared(prepare_train_config, work_dir="run", resume="auto", mode="train")
 resume_file = prepared(prepare_train_config, work_dir="run", resume=_FIRST)
 resume_newest = prepared(prepare_train_config, work_dir="run", resume="auto")
-resume_by_config = prepared(prepare_train_config, cfg_options=_BY_CONFIG)
+resume_by_config = prepared(prepare_train_config, cfg_options={"resume": True, "load_from": _FIRST})
 load_from = prepared(prepare_train_config, cfg_options={"load_from": _FIRST}, mode="train")
 tools_test = prepared(prepare_test_config, _FIRST, mode="test")
 tools_test_of_a_folder = prepared(prepare_test_config, "run", mode="test")
