@@ -68,8 +68,7 @@ class TestTraining:
     ):
         state = {k: v for k, v in resnet18().state_dict().items() if not k.startswith("fc.")}
         monkeypatch.setattr("mmssprl.weights.backbone.supervised_state", lambda depth: state)
-        written_out = {"type": "mmpretrain.ResNet", "depth": 18, "num_stages": 4}
-        backbone = {"_delete_": True, **written_out}
+        backbone = {"_delete_": True, "type": "mmpretrain.ResNet", "depth": 18, "num_stages": 4}
         options = {"model.backbone": backbone, "model.head.in_channels": 512}
         cfg = prepare_train_config(config, weights="supervised", cfg_options=options)
         assert cfg.custom_hooks[-1].depth == 18

@@ -54,7 +54,6 @@ class Started:
     """A command in a new session that a terminal would signal as a whole."""
 
     def __init__(self, folder: Path, *command: str | Path) -> None:
-        self.folder = folder
         self.log = folder / "said.txt"
         with self.log.open("w") as file:
             self.process = subprocess.Popen(
@@ -81,10 +80,6 @@ class Started:
 
     def end(self) -> int:
         return self.process.wait(timeout=120)
-
-    def wait_for_the_others(self) -> None:
-        """Fail if a process is still there after 30 s."""
-        assert psutil.wait_procs(processes_in(self.folder), timeout=30)[1] == []
 
 
 STEP = "loss / ln K"
@@ -169,7 +164,7 @@ def test_the_second_signal_ends_all_at_once(config, tmp_path):
     run.process.send_signal(signal.SIGINT)
     assert run.end() == 128 + signal.SIGINT
     assert "Traceback" not in run.said()
-    run.wait_for_the_others()
+    assert psutil.wait_procs(processes_in(tmp_path), timeout=30)[1] == []
 
 
 @pytest.mark.slow
@@ -180,7 +175,7 @@ def test_a_killed_launcher_leaves_no_process_behind(config, tmp_path):
     assert len(processes_in(tmp_path)) >= 5  # launcher, ranks, workers
     run.process.kill()
     run.process.wait()
-    run.wait_for_the_others()
+    assert psutil.wait_procs(processes_in(tmp_path), timeout=30)[1] == []
     assert "stopped by SIGTERM after step" in run.said()  # they have saved, too
 
 

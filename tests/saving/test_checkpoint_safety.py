@@ -61,7 +61,7 @@ class TestTraps:
     def test_in_the_config_that_an_old_checkpoint_holds(self, work):
         """mmengine runs ``meta['config']`` as Python when it resumes."""
         path, folder = work / "run/epoch_1.pth", work / "sprung"
-        content = torch.load(path, weights_only=False)
+        content = torch.load(path, weights_only=True)
         content["meta"]["config"] = f"import os\nos.mkdir({str(folder)!r})\n"
         torch.save(content, path)
         Config.fromstring(content["meta"]["config"], file_format=".py")

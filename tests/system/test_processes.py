@@ -9,7 +9,6 @@ from helpers.package.checkout import ROOT
 
 from mmssprl.system.processes import COMMAND, call_in_process, command_of_process, to_resume
 
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
 SLOW = """
 import os, time
 def work():  # as slow as one that imports torch
@@ -38,7 +37,7 @@ def test_ctrl_c_ends_both_at_once_without_a_traceback(tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT],
         cwd=tmp_path,
-        env=ENVIRONMENT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
