@@ -102,8 +102,7 @@ def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         assert (logger, level) == ("current", logging.WARNING)
         messages.append(message)
 
-    for data in ("bad_images", "image_index"):
-        monkeypatch.setattr(f"mmssprl.datasets.{data}.print_log", log)
-    for run in ("run_record", "run_files"):
-        monkeypatch.setattr(f"mmssprl.saving.{run}.print_log", log)
+    modules = ("datasets.bad_images", "datasets.image_index")
+    for module in (*modules, "saving.run_record", "saving.run_files"):
+        monkeypatch.setattr(f"mmssprl.{module}.print_log", log)
     return messages

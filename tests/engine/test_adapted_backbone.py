@@ -9,9 +9,6 @@ from mmssprl.config.shipped import shipped
 from mmssprl.engine.initial_weights import adapt_backbone
 from mmssprl.pretraining.backbones import BACKBONES
 
-NARROW_CHANNELS = [8, 16, 32]
-RESNET50_CHANNELS = [256, 512, 1024, 2048]
-
 
 def adapted(size, name, backbone):
     cfg = Config.fromfile(shipped(protocol(name, size).config))
@@ -20,7 +17,6 @@ def adapted(size, name, backbone):
 
 
 def build(cfg):
-    torch.manual_seed(0)
     with DefaultScope.overwrite_default_scope(cfg.default_scope):
         return revert_sync_batchnorm(MODELS.build(cfg.model))
 
@@ -28,10 +24,11 @@ def build(cfg):
 class TestClassification:
     @pytest.mark.parametrize(
         ("name", "num_features"),
-        [("resnet18", 512), ("resnet50", 2048), ("vit-small", 384), ("swin-tiny", 768)],
+        [("resnet18", 512), ("vit-small", 384), ("swin-tiny", 768)],
     )
     def test_takes_any_backbone(self, name, num_features):
-        cfg = adapted("scenes", "linear-coco", BACKBONES[name].cfg)
+        init_cfg = {"type": "Pretrained", "checkpoint": "not_there.pth"}
+        cfg = adapted("scenes", "linear-coco", {**BACKBONES[name].cfg, "init_cfg": init_cfg})
         assert cfg.model.backbone == BACKBONES[name].cfg
         assert cfg.model.head.in_channels == num_features
         model = build(cfg)
@@ -41,12 +38,6 @@ class TestClassification:
         assert scores.shape == (2, 24)
         # A frozen backbone stays frozen.
         assert not any(parameter.requires_grad for parameter in model.backbone.parameters())
-
-    def test_init_cfg_of_the_backbone_is_removed(self):
-        init_cfg = {"type": "Pretrained", "checkpoint": "not_there.pth"}
-        backbone = {**NARROW, "init_cfg": init_cfg}
-        assert adapted("scenes", "linear-coco", backbone).model.backbone == NARROW
-        assert backbone == {**NARROW, "init_cfg": init_cfg}
 
     def test_tokens_are_refused(self):
         backbone = {**BACKBONES["vit-small"].cfg, "out_type": "raw"}
@@ -60,8 +51,8 @@ class TestDetection:
     @pytest.mark.parametrize(
         ("size", "backbone", "channels", "strides"),
         [
-            ("paper", RESNET50, RESNET50_CHANNELS, [4, 8, 16, 32, 64]),
-            ("scenes", NARROW, NARROW_CHANNELS, [4, 8, 16]),
+            ("paper", RESNET50, [256, 512, 1024, 2048], [4, 8, 16, 32, 64]),
+            ("scenes", NARROW, [8, 16, 32], [4, 8, 16]),
         ],
     )
     def test_pyramid_anchors_and_regions_fit_the_stages(self, size, backbone, channels, strides):

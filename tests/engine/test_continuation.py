@@ -38,10 +38,10 @@ def config(tmp_path_factory):
     return write_pretraining(tmp_path_factory.mktemp("continued"))
 
 
-def continued(config, folder, stops=(), options=(), **hook):
+def continued(config, folder, stops=(), **hook):
     """Train 3 epochs of 5 steps."""
     watch, names = Watch(), ({"type": "PretrainHook"}, {"type": "ContinuationHook", **hook})
-    options = {"custom_hooks": [*names], **dict(options)}
+    options = {"custom_hooks": [*names]}
     train(config, folder, stops=stops, options=options, hooks=(watch,))
     return watch
 
@@ -56,16 +56,13 @@ def test_the_backbone_learns_after_the_heads_and_keeps_its_statistics(config, tm
     assert watch.training[1:] == [False] * 15
     [log] = tmp_path.glob("whole/*/*.log")
     assert "after epoch 1 the backbone begins to learn" in log.read_text()
-    cut = {"stops": (2, 4, 5, 7), "heads_first": 1}
-    continued(config, tmp_path / "cut", **cut)
+    continued(config, tmp_path / "cut", stops=(2, 4, 5, 7), heads_first=1)
     assert_equal_runs(tmp_path / "cut", tmp_path / "whole", "epoch_3.pth")
 
 
-@pytest.mark.parametrize(("heads_first", "frozen"), [(0, 0), (2, 10), (3, 15)])
-@pytest.mark.parametrize("lr", [1e-12, 0.01])
-def test_epochs_alone_end_the_phase_of_the_heads(heads_first, frozen, lr, config, tmp_path):
-    options = {"optim_wrapper.optimizer.lr": lr}
-    watch = continued(config, tmp_path, heads_first=heads_first, options=options)
+@pytest.mark.parametrize(("heads_first", "frozen"), [(0, 0), (3, 15)])
+def test_epochs_alone_end_the_phase_of_the_heads(heads_first, frozen, config, tmp_path):
+    watch = continued(config, tmp_path, heads_first=heads_first)
     assert [step for step in range(1, 16) if not watch.moved(step)] == [*range(1, frozen + 1)]
 
 
@@ -82,7 +79,6 @@ def test_the_frozen_backbone_is_not_in_the_clipped_norm():
 
 
 def test_the_copy_of_one_network_is_found():
-    first, second = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+    first, second, other = (torch.nn.Linear(2, 2) for _ in range(3))
     encoder = MomentumEncoder(first, second)
-    assert encoder.copies_of(second) == [encoder.copies[1]]
-    assert encoder.copies_of(torch.nn.Linear(2, 2)) == []
+    assert (encoder.copies_of(second), encoder.copies_of(other)) == ([encoder.copies[1]], [])

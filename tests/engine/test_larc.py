@@ -101,16 +101,13 @@ def test_a_scaler_skips_the_step_of_an_overflow_and_changes_no_other():
     torch.testing.assert_close(*ends)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "rule"),
-    [
+def test_bad_settings():
+    for name, value, rule in (
         ("lr", -1.0, ">= 0"),
         ("momentum", 1.0, r"in \[0, 1\)"),
         ("weight_decay", -1e-6, ">= 0"),
         ("trust_coefficient", 0.0, "> 0"),
         ("eps", 0.0, "> 0"),
-    ],
-)
-def test_bad_settings(name, value, rule):
-    with pytest.raises(ValueError, match=f"{name} must be {rule}, but got {value}"):
-        LARC(make_params(), **{name: value})
+    ):
+        with pytest.raises(ValueError, match=f"{name} must be {rule}, but got {value}"):
+            LARC(make_params(), **{name: value})

@@ -8,8 +8,6 @@ from mmengine.runner import Runner
 from mmssprl.engine import launch
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config
 
-SEPARATE = {"type": "MMSeparateDistributedDataParallel"}
-
 
 @pytest.fixture
 def config(tmp_path, monkeypatch):
@@ -28,15 +26,6 @@ def on_gpu(monkeypatch):
     monkeypatch.setattr(launch, "get_device", lambda: "cuda")
 
 
-def test_work_dir_is_that_of_the_option_else_of_the_config_else_its_name(config):
-    assert prepare_train_config(config).work_dir == "work_dirs/toy"
-    options = {"work_dir": "from_config", "optim_wrapper.optimizer.lr": 0.5}
-    assert prepare_train_config(config, cfg_options=options).work_dir == "from_config"
-    cfg = prepare_train_config(config, work_dir="mine", cfg_options=options)
-    assert cfg.work_dir == "mine"
-    assert cfg.optim_wrapper.optimizer == {"type": "SGD", "lr": 0.5}
-
-
 @pytest.mark.parametrize("name", ["epoch_3.pth", "last_checkpoint"])
 def test_a_used_work_dir_is_refused_and_left_alone_and_one_of_logs_is_free(config, tmp_path, name):
     (tmp_path / "used").mkdir()
@@ -44,12 +33,10 @@ def test_a_used_work_dir_is_refused_and_left_alone_and_one_of_logs_is_free(confi
     with pytest.raises(FileExistsError, match=rf"{name}; .*resume.*overwrite"):
         prepare_train_config(config, work_dir="used")
     assert [path.name for path in (tmp_path / "used").iterdir()] == [name]
+    (tmp_path / "used" / name).rename(tmp_path / "used" / "toy.py")
+    assert not prepare_train_config(config, work_dir="used").get("resume")
     save_checkpoint(tmp_path / "used" / "epoch_3.pth")
-    (tmp_path / "used" / "last_checkpoint").write_text("epoch_3.pth")
     assert prepare_train_config(config, work_dir="used", cfg_options={"resume": True}).load_from
-    (tmp_path / "logs").mkdir()
-    (tmp_path / "logs" / "toy.py").write_text("")
-    assert not prepare_train_config(config, work_dir="logs").get("resume")
 
 
 def test_resume_takes_the_newest_or_a_given_checkpoint(config, tmp_path):
@@ -59,10 +46,6 @@ def test_resume_takes_the_newest_or_a_given_checkpoint(config, tmp_path):
     save_checkpoint(tmp_path / "a.pth")
     cfg = prepare_train_config(config, resume="a.pth")
     assert (cfg.resume, cfg.load_from) == (True, "a.pth")
-    with pytest.raises(FileNotFoundError, match="--resume .* there is no b.pth"):
-        prepare_train_config(config, resume="b.pth")
-    with pytest.raises(ValueError, match="--resume .*https://example.org/a.pth is a URL; download"):
-        prepare_train_config(config, resume="https://example.org/a.pth")
 
 
 @pytest.mark.parametrize(
@@ -82,25 +65,19 @@ def test_amp_is_bfloat16_without_a_scaler_unless_the_config_says(
     assert (wrapper.get("loss_scale"), wrapper.optimizer.lr) == (scale, 0.01)
 
 
-def test_amp_refuses_a_custom_wrapper(config, on_gpu):
-    options = {"optim_wrapper.type": "ApexOptimWrapper"}
-    with pytest.raises(ValueError, match="--amp .*'ApexOptimWrapper'"):
-        prepare_train_config(config, amp=True, cfg_options=options)
-    with pytest.raises(ValueError, match="--amp .*None"):
-        prepare_train_config(config, amp=True, cfg_options={"optim_wrapper": None})
+@pytest.mark.parametrize("wrapper", [{"type": "ApexOptimWrapper"}, None])
+def test_amp_refuses_a_custom_wrapper(config, on_gpu, wrapper):
+    with pytest.raises(ValueError, match=r"--amp .*('ApexOptimWrapper'|None)"):
+        prepare_train_config(config, amp=True, cfg_options={"optim_wrapper": wrapper})
 
 
-@pytest.mark.parametrize(("deterministic", "setting"), [(True, ":4096:8"), (False, "none")])
-def test_cublas_is_configured_before_it_starts(monkeypatch, deterministic, setting):
-    environ, found = {}, []
-    monkeypatch.setattr(os, "environ", environ)
-    monkeypatch.setattr(
-        Runner,
-        "set_randomness",
-        lambda runner, **_: found.append(environ.get("CUBLAS_WORKSPACE_CONFIG", "none")),
-    )
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_cublas_is_configured_before_it_starts(monkeypatch, deterministic):
+    found = []
+    monkeypatch.setattr(os, "environ", {})
+    monkeypatch.setattr(Runner, "set_randomness", lambda *_, **__: found.extend(os.environ.items()))
     launch.ConsoleRunner.__new__(launch.ConsoleRunner).set_randomness(deterministic=deterministic)
-    assert found == [setting]
+    assert found == ([("CUBLAS_WORKSPACE_CONFIG", ":4096:8")] if deterministic else [])
 
 
 def test_compile_is_set_in_the_config(config, tmp_path):
@@ -111,7 +88,7 @@ def test_compile_is_set_in_the_config(config, tmp_path):
     assert (model.compile_backbone, model.data_preprocessor) == (True, {"compile": True})
 
 
-def test_torchrun_must_have_started_the_processes_and_mpi_none_on_the_cpu(
+def test_torchrun_must_have_started_the_processes_which_get_their_wrapper_on_the_cpu(
     config, on_cpu, monkeypatch
 ):
     monkeypatch.delenv("RANK", raising=False)
@@ -119,34 +96,27 @@ def test_torchrun_must_have_started_the_processes_and_mpi_none_on_the_cpu(
         prepare_train_config(config, launcher="pytorch")
     with pytest.raises(ValueError, match="'mpi'.*tools/dist_train.sh"):
         prepare_train_config(config, launcher="mpi")
-
-
-@pytest.mark.parametrize("find", [False, True])
-def test_processes_on_the_cpu_get_their_wrapper(config, on_cpu, monkeypatch, find):
     monkeypatch.setenv("RANK", "0")
-    options = {"find_unused_parameters": find}
-    cfg = prepare_train_config(config, launcher="pytorch", cfg_options=options)
-    ours = {"type": "CPUDistributedDataParallel"}
-    assert cfg.model_wrapper_cfg == {**ours, "broadcast_buffers": False, **options}
+    ours, found = {"type": "CPUDistributedDataParallel"}, {"find_unused_parameters": True}
     plain = {"type": "MMDistributedDataParallel", "static_graph": True}
-    for own, used in ((SEPARATE, SEPARATE), (plain, {**plain, **ours})):
-        options = {"model_wrapper_cfg": own}
+    separate = {"type": "MMSeparateDistributedDataParallel"}
+    for options, used in (
+        ({}, {**ours, "broadcast_buffers": False, "find_unused_parameters": False}),
+        (found, {**ours, "broadcast_buffers": False, **found}),
+        ({"model_wrapper_cfg": plain}, {**plain, **ours}),
+        ({"model_wrapper_cfg": separate}, separate),
+    ):
         cfg = prepare_train_config(config, launcher="pytorch", cfg_options=options)
         assert cfg.model_wrapper_cfg == used
     assert "model_wrapper_cfg" not in prepare_train_config(config)
-
-
-def test_processes_on_gpus_are_left_to_mmengine(config, on_gpu, monkeypatch):
-    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setattr(launch, "get_device", lambda: "cuda")
     for launcher in ("pytorch", "mpi"):
         cfg = prepare_train_config(config, launcher=launcher)
         assert cfg.launcher == launcher
         assert "model_wrapper_cfg" not in cfg
 
 
-def test_test_needs_its_checkpoint_and_its_data_and_never_resumes(config):
-    with pytest.raises(FileNotFoundError, match=r"checkpoint .*toy\.pth"):
-        prepare_test_config(config, "toy.pth")
+def test_test_needs_its_data_and_never_resumes(config):
     save_checkpoint(config.with_suffix(".pth"))
     cfg = prepare_test_config(config, "toy.pth", cfg_options={"resume": True})
     assert (cfg.resume, cfg.load_from) == (False, "toy.pth")

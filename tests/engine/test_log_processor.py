@@ -22,7 +22,7 @@ def train(images, work_dir, **overrides):
 
 def test_times_are_means_since_the_last_line(images, tmp_path, monkeypatch):
     monkeypatch.setattr(Runner, "world_size", property(lambda self: 3))
-    runner, lines = train(images, tmp_path)
+    runner, lines = train(images, tmp_path / "whole")
     # Two epochs of five steps, a line every two steps of an epoch.
     assert [line["iter"] for line in lines] == [2, 4, 7, 9]
     for line, steps in zip(lines, ((0, 2), (2, 4), (4, 7), (7, 9)), strict=True):
@@ -31,26 +31,16 @@ def test_times_are_means_since_the_last_line(images, tmp_path, monkeypatch):
             assert line[name] == pytest.approx(times[slice(*steps)].mean()), (name, steps)
         pace = 2 * 3 / line["time"]
         assert line["images_per_second"] == pytest.approx(pace)
-        if get_device() == "cpu":
-            assert 100 < line["memory"] <= peak_resident_mib()
-        else:
-            assert 0 < line["memory"] < 1000  # MiB of tensors, by mmengine
+        assert get_device() != "cpu" or 100 < line["memory"] <= peak_resident_mib()
         assert line["eta"] > 0
     # Losses keep mmengine's window of ten steps.
     losses = runner.message_hub.get_scalar("train/loss").data[0]
     assert lines[-1]["loss"] == pytest.approx(losses[:9].mean())
-
-
-def test_hierarchical_names_are_refused():
     with pytest.raises(UserValueError, match="^log_with_hierarchy must be False"):
         PretrainLogProcessor(log_with_hierarchy=True)
-
-
-def test_a_resumed_run_counts_its_own_steps(images, tmp_path):
-    train(images, tmp_path / "a", max_epochs=1)
-    runner, lines = train(
-        images, tmp_path / "b", resume=True, load_from=str(tmp_path / "a/epoch_1.pth")
-    )
+    # A resumed run counts its own steps.
+    of_epoch_1 = {"resume": True, "load_from": str(tmp_path / "whole/epoch_1.pth")}
+    runner, lines = train(images, tmp_path / "resumed", **of_epoch_1)
     assert [line["iter"] for line in lines] == [7, 9]
     times = runner.message_hub.get_scalar("train/time").data[0]
     assert lines[0]["time"] == pytest.approx(times[5:7].mean())

@@ -5,7 +5,7 @@ import pytest
 import torch
 from helpers.engine.logs import read_log
 from helpers.engine.pretrain_runner import make_runner
-from helpers.saving.poisoned_runs import BadGradient
+from helpers.saving.stopped_runs import BadGradient
 from mmengine.hooks import Hook
 
 STEPS = 5  # 10 images in batches of 2
@@ -58,8 +58,11 @@ def test_logs_and_history_equal_those_of_mmengine_s_hook(images, tmp_path, inter
         assert np.array_equal(history(ours)[name], values), name
 
 
-def test_the_model_s_health_of_every_step_is_in_the_history(images, tmp_path):
-    runner = train(images, tmp_path, interval=50)
+def test_the_model_s_health_of_every_step_is_in_the_history_and_in_checkpoints(images, tmp_path):
+    key = "default_hooks.checkpoint"
+    runner = train(
+        images, tmp_path, interval=50, **{f"{key}.interval": 3, f"{key}.by_epoch": False}
+    )
     found = {name: runner.message_hub.get_scalar(f"train/{name}").data[0] for name in HEALTH}
     # Rows a step: 2 of 8 images, 8 of 32 patches. In the second epoch the queues are in use, and
     # prototypes are not frozen; health after a step is that of the next one.
@@ -68,6 +71,10 @@ def test_the_model_s_health_of_every_step_is_in_the_history(images, tmp_path):
     assert found["queue_fill"].tolist() == [0.25, 0.5, 0.75] + [1] * 7
     assert found["queues_in_use"].tolist() == [0] * 4 + [1] * 6
     assert found["frozen"].tolist() == [1] * 4 + [0] * 6
+    saved = torch.load(tmp_path / "iter_9.pth", weights_only=True)["message_hub"]
+    for name, values in history(runner).items():
+        assert np.array_equal(saved["log_scalars"][name]["log_history"], values[:9]), name
+    assert saved["runtime_info"]["iter"] == 8
 
 
 def test_a_loss_that_is_not_finite_ends_the_run_at_the_next_line(images, tmp_path):
@@ -77,13 +84,3 @@ def test_a_loss_that_is_not_finite_ends_the_run_at_the_next_line(images, tmp_pat
         train(images, tmp_path, bad, seen, interval=4)
     assert seen.before_train_iter.call_count == 4
     assert not list(tmp_path.glob("*.pth"))
-
-
-def test_a_checkpoint_between_two_lines_holds_every_step(images, tmp_path):
-    key = "default_hooks.checkpoint"
-    options = {f"{key}.interval": 3, f"{key}.by_epoch": False}
-    whole = train(images, tmp_path / "whole", interval=50, **options)
-    saved = torch.load(tmp_path / "whole" / "iter_9.pth", weights_only=True)["message_hub"]
-    for name, values in history(whole).items():
-        assert np.array_equal(saved["log_scalars"][name]["log_history"], values[:9]), name
-    assert saved["runtime_info"]["iter"] == 8

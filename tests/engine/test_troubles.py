@@ -1,23 +1,24 @@
+import json
+from pathlib import Path
+
 import pytest
 
-from mmssprl.engine.troubles import LEAST_STEPS, TROUBLES, find_troubles
+from mmssprl.engine.troubles import AT_CHANCE, LEAST_STEPS, TROUBLES, diagnose, find_troubles
 
-HEALTHY = {
-    "step": 1000,
-    "lr": 1e-3,
-    "time": 1.0,
-    "data_time": 0.2,
-    "embedding_spread": 0.6,
-    "effective_rank": 12.0,
-    "alignment": 0.9,
-    "alignment_others": 0.5,
-    "relative_pyramid_s0": 0.9,
-    "relative_cross_s1": 0.9,
-    "prototypes_in_use_s0": 0.9,
-    "prototypes_in_use_s1": 0.8,
-    "code_perplexity_s0": 0.2,
-    "code_perplexity_s1": 0.2,
-}
+LOGS = {log["name"]: log for log in json.loads(Path(__file__).with_name("logs.json").read_text())}
+"""Made by tools/dev/monitoring of version 0.2-wide, except that of SHORT_EPOCHS."""
+SHORT_EPOCHS = "healthy_ssprl_scenes_256x16_batch16_seed0"
+"""A run of configs/ssprl/ssprl_resnet18_scenes.py on 256 scenes of 96 px, in batches of 16 for 16
+epochs, with lr 5e-4 and a line every 4 steps."""
+
+
+def recorded(name):
+    scalars = LOGS[name]["scalars"]
+    lines = [zip(scalars, row, strict=True) for row in zip(*scalars.values(), strict=True)]
+    return [{key: value for key, value in line if value is not None} for line in lines]
+
+
+HEALTHY = recorded("healthy_ssprl_scenes_256x12_seed0")[-2]
 
 
 def run(*changes, epochs=10, of_epochs=10, epoch_steps=100):
@@ -59,13 +60,6 @@ def test_a_trouble_is_named_once_its_sign_has_stayed(key):
     assert line.endswith("; see docs/troubleshooting.md")
 
 
-@pytest.mark.parametrize("key", SIGNS)
-def test_a_sign_that_goes_away_is_no_trouble(key):
-    records = run((2, SIGNS[key][0]), (7, HEALTHY | {"gain_over_start": 0.0}))
-    assert not find_troubles(records)
-    assert not find_troubles(run())
-
-
 def test_the_first_cause_explains_a_loss_at_chance():
     signs = {k: v for values, _ in SIGNS.values() for k, v in values.items()}
     others = ["worse_than_start", "loader"]
@@ -74,36 +68,44 @@ def test_the_first_cause_explains_a_loss_at_chance():
     assert [*find_troubles(run((0, signs)))] == ["collapsed", *others]
 
 
-@pytest.mark.parametrize(
-    ("fixed", "changed", "quiet", "loud"),
-    [
-        ({"of_epochs": 200}, "epochs", 19, 21),  # a tenth of the training
-        ({"epochs": 4, "of_epochs": 4}, "epoch_steps", LEAST_STEPS // 4 - 1, LEAST_STEPS // 4),
-    ],
-)
-def test_a_loss_may_stay_at_chance_for_a_while(fixed, changed, quiet, loud):
+def test_a_loss_may_stay_at_chance_for_a_tenth_of_the_training():
     at_chance = (0, {"relative_pyramid_s0": 1.0})
-    assert not find_troubles(run(at_chance, **fixed, **{changed: quiet}))
-    assert [*find_troubles(run(at_chance, **fixed, **{changed: loud}))] == ["at_chance"]
+    assert not find_troubles(run(at_chance, of_epochs=200, epochs=19))
+    records = run(at_chance, of_epochs=200, epochs=21)
+    assert [*find_troubles(records)] == ["at_chance"]
+    for record in records:  # 0.015 between the halves of three epochs is not learning
+        record["relative_pyramid_s0"] = 1.3 - 0.01 * record["epochs_done"]
+    assert [*find_troubles(records)] == ["at_chance"]
 
 
-@pytest.mark.parametrize(("fall", "is_named"), [(0.0, True), (0.01, True), (0.03, False)])
-def test_a_loss_that_falls_towards_chance_is_learning(fall, is_named):
-    """``fall`` per epoch is 1.5 times as much between the halves of three epochs."""
-    records = [
-        {**record, "relative_pyramid_s0": 1.3 - fall * record["epochs_done"]} for record in run()
-    ]
-    assert [*find_troubles(records)] == ["at_chance"] * is_named
+def test_what_is_no_trouble():
+    untrained = {"relative_pyramid_s0": 1.0, "frozen": 1.0}
+    within_the_interval = {"gain_over_start": -2.0, "gain_interval": 2.5}
+    for values in (untrained, within_the_interval):
+        assert not find_troubles(run((0, values)))
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"relative_pyramid_s0": 1.0, "frozen": 1.0},  # prototypes that are not trained yet
-        {"embedding_spread": 0.2},  # one number is no collapse
-        {"effective_rank": 2.0},
-        {"gain_over_start": -2.0, "gain_interval": 2.5},  # within the interval
-    ],
-)
-def test_what_is_no_trouble(values):
-    assert not find_troubles(run((0, values)))
+def test_there_are_healthy_logs_and_some_of_every_trouble():
+    labels = {log["label"] for log in LOGS.values()}
+    assert labels == {"healthy", *TROUBLES} - {"worse_than_start"}  # needs a probe
+    # One term is above chance for four epochs of 16 steps, but falls all the time.
+    last = max(r["step"] for r in recorded(SHORT_EPOCHS) if r["relative_cross_s1"] >= AT_CHANCE)
+    assert last > LEAST_STEPS
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_the_verdict_on_a_recorded_run(name):
+    records, label = recorded(name), LOGS[name]["label"]
+    found = diagnose("log", records)
+    assert found.verdict == label
+    is_healthy = label == "healthy"
+    assert found.lines[1].startswith("healthy: " if is_healthy else "trouble: ")
+    assert not (is_healthy and any(find_troubles(records[:n]) for n in range(1, len(records))))
+
+
+def test_too_short_to_tell():
+    records = recorded(next(name for name, log in LOGS.items() if log["label"] == "at_chance"))
+    assert diagnose("log", records[:2]).verdict == "too_short"
+    short = [record for record in records if record["step"] < LEAST_STEPS]
+    assert short[-1]["epochs_done"] > 3
+    assert diagnose("log", short).verdict == "too_short"

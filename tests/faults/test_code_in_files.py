@@ -52,24 +52,19 @@ def test_no_program_in_an_image_runs(tmp_path, monkeypatch):
     assert (tmp_path / "sprung").exists(), "the trap works"
 
 
-class TestAnnotationFiles:
-    def test_pickles(self, tmp_path):
-        plain = {"data_list": [{"img_path": "a.png", "boxes": np.ones((2, 4))}], "metainfo": {}}
-        mmengine.dump(plain, tmp_path / "a.pkl")
-        read = mmengine.load(tmp_path / "a.pkl")
-        assert np.array_equal(read["data_list"][0].pop("boxes"), np.ones((2, 4)))
-        assert read["data_list"] == [{"img_path": "a.png"}]
-        (tmp_path / "b.pkl").write_bytes(pickle.dumps(Call(os.mkdir, str(tmp_path / "sprung"))))
-        with pytest.raises(UserError, match=r"posix.mkdir"):
-            mmengine.load(tmp_path / "b.pkl")
-        assert not (tmp_path / "sprung").exists()
-
-    def test_yaml(self, tmp_path):
-        mmengine.dump({"a": [1, 2.5, "b"]}, tmp_path / "a.yaml")
-        assert mmengine.load(tmp_path / "a.yaml") == {"a": [1, 2.5, "b"]}
-        text = f"a: !!python/object/apply:os.mkdir ['{tmp_path}/sprung']"
-        (tmp_path / "b.yml").write_text(text)
-        with pytest.raises(yaml.YAMLError, match="could not determine a constructor"):
-            mmengine.load(tmp_path / "b.yml")
-        yaml.unsafe_load(text)  # the trap works
-        assert (tmp_path / "sprung").exists()
+def test_annotation_files(tmp_path):
+    plain, folder = {"boxes": np.arange(8).reshape(2, 4), "names": ["a", 2.5]}, tmp_path / "sprung"
+    mmengine.dump(plain, tmp_path / "a.pkl")
+    read = mmengine.load(tmp_path / "a.pkl")
+    assert {**read, "boxes": read["boxes"].tolist()} == {**plain, "boxes": plain["boxes"].tolist()}
+    (tmp_path / "b.pkl").write_bytes(pickle.dumps(Call(os.mkdir, str(folder))))
+    with pytest.raises(UserError, match=r"posix.mkdir"):
+        mmengine.load(tmp_path / "b.pkl")
+    mmengine.dump({"a": [1, 2.5, "b"]}, tmp_path / "a.yaml")
+    assert mmengine.load(tmp_path / "a.yaml") == {"a": [1, 2.5, "b"]}
+    (tmp_path / "b.yml").write_text(f"a: !!python/object/apply:os.mkdir ['{folder}']")
+    with pytest.raises(yaml.YAMLError, match="could not determine a constructor"):
+        mmengine.load(tmp_path / "b.yml")
+    assert not folder.exists()
+    yaml.unsafe_load((tmp_path / "b.yml").read_text())  # the trap works
+    assert folder.exists()

@@ -7,7 +7,7 @@ import torch
 from helpers.engine.pretrain_runner import make_runner
 from helpers.engine.toy_run import ToyMetric
 from helpers.models.two_ranks import on_two_ranks
-from helpers.saving.poisoned_runs import BadGradient
+from helpers.saving.stopped_runs import BadGradient
 from helpers.saving.toy_checkpoint import BEST, train_toy
 from mmengine.hooks import Hook
 from mmengine.logging import MessageHub
@@ -77,21 +77,6 @@ class TestSaving:
 MOMENTUM = {"optim_wrapper.optimizer": {"type": "SGD", "lr": 0.01, "momentum": 0.9}}
 
 
-def make_rank():
-    torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    return SimpleNamespace(
-        model=CPUDistributedDataParallel(model, broadcast_buffers=False),
-        optim_wrapper=OptimWrapper(optimizer),
-        message_hub=MessageHub("ranks"),
-        hooks=[],
-        logger=logging.getLogger(),
-        iter=0,
-        max_iters=11,
-    )
-
-
 def steps_of_saves(runner, rank):
     """Return after which of ten steps a rank saves, if rank 0 asks for a save by the clock."""
     hook = SaveAndStopHook("1h")
@@ -119,14 +104,24 @@ class LossOf1(Hook):
 
 
 def message_of(runner):
-    try:
+    with pytest.raises(NotFiniteError) as caught:
         require_finite_state(runner, 3)
-    except NotFiniteError as error:
-        return str(error)
+    return str(caught.value)
 
 
 def work(rank):
-    runner = make_rank()
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    runner = SimpleNamespace(
+        model=CPUDistributedDataParallel(model, broadcast_buffers=False),
+        optim_wrapper=OptimWrapper(optimizer),
+        message_hub=MessageHub("ranks"),
+        hooks=[],
+        logger=logging.getLogger(),
+        iter=0,
+        max_iters=11,
+    )
     images = torch.randn(4, 2, generator=torch.Generator().manual_seed(rank))
     runner.optim_wrapper.update_params((runner.model(images) - 1).square().sum())
     require_finite_state(runner, 0)
@@ -140,12 +135,10 @@ def work(rank):
 @pytest.mark.dist
 def test_a_single_rank_stops_all(tmp_path, on_cpu):
     first, second = on_two_ranks(work, tmp_path)
+    named = "after step 3 1.running_mean of rank 1 is not finite"
     for found in (first, second):
-        assert NAMED in found["texts"][0]
+        assert named in found["texts"][0]
         assert found["saves"] == [2], "asked in the first step, answered in the second, and once"
     # A rank that raises its own error must not leave the others waiting.
-    assert NAMED in first["texts"][1]
+    assert named in first["texts"][1]
     assert second["texts"][1] == "the loss of rank 1"
-
-
-NAMED = "after step 3 1.running_mean of rank 1 is not finite"

@@ -1,19 +1,21 @@
 import fcntl
 import os
 import pty
+import re
+import runpy
 import shlex
 import signal
 import subprocess
 import sys
 import termios
 import time
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
-from helpers.saving.stopped_runs import ROOT, assert_equal_runs, logged, write_pretraining
+from helpers.package.checkout import ROOT
+from helpers.saving.stopped_runs import assert_equal_runs, logged, write_pretraining
 
 pytestmark = [pytest.mark.fault, pytest.mark.dist]
 
@@ -52,7 +54,6 @@ class Started:
     """A command in a new session that a terminal would signal as a whole."""
 
     def __init__(self, folder: Path, *command: str | Path) -> None:
-        self.folder = folder
         self.log = folder / "said.txt"
         with self.log.open("w") as file:
             self.process = subprocess.Popen(
@@ -74,80 +75,64 @@ class Started:
             assert time.monotonic() < end, self.said()
             time.sleep(0.05)
 
-    def ranks(self) -> list[psutil.Process]:
-        return psutil.Process(self.process.pid).children()
+    def second_rank(self) -> psutil.Process:
+        return psutil.Process(self.process.pid).children()[1]
 
     def end(self) -> int:
         return self.process.wait(timeout=120)
-
-    def survivors(self) -> list[int]:
-        return [each.pid for each in processes_in(self.folder)]
-
-    def wait_for_the_others(self) -> None:
-        """Fail if a process is still there after 30 s."""
-        end = time.monotonic() + 30
-        while self.survivors() and time.monotonic() < end:
-            time.sleep(0.2)
-        assert self.survivors() == []
 
 
 STEP = "loss / ln K"
 
 
-@contextmanager
-def in_terminal(folder, *command):
-    """Start a command in a new terminal, which is closed after the block."""
+@pytest.fixture
+def call(tmp_path, monkeypatch, on_cpu):
+    """Call a script with arguments in this process, in ``tmp_path``."""
+
+    def call(script, *words):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("LOCAL_RANK", "0")
+        monkeypatch.setattr(sys, "path", [*sys.path])
+        monkeypatch.setattr(sys, "argv", [script, *words])
+        runpy.run_path(script, run_name="__main__")
+
+    return call
+
+
+def test_a_closed_terminal_saves_and_the_printed_line_resumes(config, tmp_path, call):
     screen, terminal = pty.openpty()
+    options = ("--cfg-options", "train_cfg.max_epochs=12", *WORKERS)
+    words = [*TRAIN, str(config), "--work-dir", "a b", *options]
     process = subprocess.Popen(
-        command,
-        cwd=folder,
+        words,
+        cwd=tmp_path,
         env=environment(),
-        stdin=terminal,
-        stdout=terminal,
-        stderr=terminal,
+        **dict.fromkeys(("stdin", "stdout", "stderr"), terminal),
         start_new_session=True,
         preexec_fn=partial(fcntl.ioctl, terminal, termios.TIOCSCTTY, 0),
     )
     os.close(terminal)
-    yield process, screen
+    shown = b""
+    while shown.count(STEP.encode()) < 2:
+        shown += os.read(screen, 10_000)
     os.close(screen)
-
-
-def test_ctrl_c_in_a_terminal_saves_and_the_printed_line_resumes(config, tmp_path):
-    run = Started(tmp_path, *TRAIN, config, "--work-dir", "a b", "--cfg-options", *LONG, *WORKERS)
-    run.wait_for(STEP, 3)
-    os.killpg(run.process.pid, signal.SIGINT)  # the loader's worker too
-    assert run.end() == SAVED, run.said()
-    assert "Traceback" not in run.said()
-    last = run.said().splitlines()[-1]
-    assert last.startswith("stopped by SIGINT after step ")
-    command = shlex.split(last.partition("resume with: ")[2])
-    assert command[-1] == "--resume"
-    step = int(last.split()[5])
-    with in_terminal(tmp_path, *command) as (again, screen):
-        shown = b""
-        while shown.count(STEP.encode()) < 2:
-            shown += os.read(screen, 10_000)
-    assert again.wait(timeout=120) == SAVED
-    log = max(tmp_path.glob("a b/*/*.log")).read_text()
-    assert "stopped by SIGHUP after step " in log
+    assert process.wait(timeout=120) == SAVED
+    log = next(tmp_path.glob("a b/*/*.log")).read_text()
     assert "Traceback" not in log
-    steps = [line["step"] for line in logged(tmp_path / "a b")]
-    assert steps == list(range(1, len(steps) + 1)), "none twice, none left out"
-    assert len(steps) > step
+    line = re.search(r"stopped by SIGHUP after step \d+ of 60, .*; resume with: (.*)", log)
+    assert shlex.split(line[1]) == [*words, "--resume"]
+    call(*words[1:], "--resume")
+    assert [line["step"] for line in logged(tmp_path / "a b")] == list(range(1, 61))
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
-)
-def test_a_signal_before_the_first_step_ends_in_one_line(config, tmp_path, number):
-    slow = tmp_path / "slow.py"
-    slow.write_text(config.read_text() + "import time\nprint('reading')\ntime.sleep(60)\n")
-    run = Started(tmp_path, *TRAIN, slow)
-    run.wait_for("reading")
-    run.process.send_signal(number)
-    assert run.end() == 128 + number
-    assert run.said().splitlines()[1:] == [f"train.py: stopped by {number.name}."]
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_before_the_first_step_ends_in_one_line(tmp_path, number, call, capsys):
+    config = tmp_path / "signal.py"
+    config.write_text(f"import os\nos.kill(os.getpid(), {number:d})\n")
+    with pytest.raises(SystemExit) as ended:
+        call(TRAIN[1], str(config))
+    assert ended.value.code == 128 + number
+    assert capsys.readouterr().err == f"train.py: stopped by {number.name}.\n"
 
 
 @pytest.mark.slow
@@ -155,7 +140,7 @@ def test_two_ranks_stop_together_and_equal_a_run_that_never_did(config, tmp_path
     options = ("--cfg-options", "train_dataloader.num_workers=1", "train_cfg.max_epochs=8")
     run = Started(tmp_path, *TWO, config, "2", "--work-dir", "cut", *options)
     run.wait_for(STEP, 2)
-    run.ranks()[1].send_signal(signal.SIGTERM)  # only one
+    run.second_rank().send_signal(signal.SIGTERM)  # only this one
     assert run.end() == SAVED, run.said()
     assert run.said().count("resume with: env PYTHON=") == 1
     assert len(logged(tmp_path / "cut")) < 16
@@ -172,14 +157,14 @@ def test_the_second_signal_ends_all_at_once(config, tmp_path):
     # The step never ends, because the second rank is stopped.
     run = Started(tmp_path, *TWO, config, "2", "--cfg-options", *LONG)
     run.wait_for(STEP)
-    run.ranks()[1].suspend()
+    run.second_rank().suspend()
     run.process.send_signal(signal.SIGINT)
     run.wait_for("once more ends at once")
     time.sleep(2)
     run.process.send_signal(signal.SIGINT)
     assert run.end() == 128 + signal.SIGINT
     assert "Traceback" not in run.said()
-    run.wait_for_the_others()
+    assert psutil.wait_procs(processes_in(tmp_path), timeout=30)[1] == []
 
 
 @pytest.mark.slow
@@ -187,10 +172,10 @@ def test_a_killed_launcher_leaves_no_process_behind(config, tmp_path):
     options = ("--cfg-options", *LONG, *WORKERS)
     run = Started(tmp_path, *TWO, config, "2", *options)
     run.wait_for(STEP)
-    assert len(run.survivors()) >= 5  # launcher, ranks, workers
+    assert len(processes_in(tmp_path)) >= 5  # launcher, ranks, workers
     run.process.kill()
     run.process.wait()
-    run.wait_for_the_others()
+    assert psutil.wait_procs(processes_in(tmp_path), timeout=30)[1] == []
     assert "stopped by SIGTERM after step" in run.said()  # they have saved, too
 
 
@@ -206,10 +191,10 @@ def test_a_rank_that_hangs_or_dies_ends_the_others_too(config, tmp_path, number,
     options = ("--cfg-options", *LONG, "env_cfg.dist_cfg.timeout=5")
     run = Started(tmp_path, *TWO, config, "2", *options)
     run.wait_for(STEP)
-    run.ranks()[1].send_signal(number)
+    run.second_rank().send_signal(number)
     assert run.end() == 1
     assert f"train.py: error: {message}" in run.said()
-    assert run.survivors() == []
+    assert processes_in(tmp_path) == []
 
 
 @pytest.mark.slow

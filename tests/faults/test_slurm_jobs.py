@@ -20,7 +20,6 @@ from helpers.saving.stopped_runs import assert_equal_runs, logged
 
 pytestmark = [pytest.mark.fault, pytest.mark.fence, pytest.mark.slow]
 
-DAEMONS = (("slurmctld", "-D", "-i"), ("slurmd", "-D"))
 PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 SLURM_CONFIG = """
 ClusterName=faults
@@ -77,7 +76,7 @@ def slurm(folder):
     munge = ("munged", "--foreground", "--force", socket_file, *places)
     daemons = []
     try:
-        for command in (munge, *DAEMONS):
+        for command in (munge, ("slurmctld", "-D", "-i"), ("slurmd", "-D")):
             with (folder / f"{command[0]}.out").open("w") as out:
                 daemons.append(subprocess.Popen(command, env=environment, stdout=out, stderr=out))
             wait_for((folder / "munge.socket").exists, "munged")
@@ -163,9 +162,6 @@ class Cluster:
         said = self.call("scontrol", "--oneliner", "show", "job", job)
         return re.findall(r"JobState=(\S+)", said)[0]
 
-    def steps(self, name):
-        return [line["step"] for line in logged(self.folder / name)]
-
     def wait(self, what, is_so):
         try:
             wait_for(is_so, what, 300.0)
@@ -175,11 +171,6 @@ class Cluster:
 
     def wait_for_state(self, job, state):
         self.wait(f"job {job}: {state}", lambda: self.state(job) == state)
-
-
-def requeue(at, name, job):
-    """Put the running job back into the queue."""
-    at.call("scontrol", "requeue", job)
 
 
 def preempt(at, name, job):
@@ -201,7 +192,7 @@ def cancel(at, name, job):
 
 
 FAULTS = {
-    "requeued": ("low", 10, requeue),
+    "requeued": ("low", 10, lambda at, name, job: at.call("scontrol", "requeue", job)),
     "time limit": ("low", 2, lambda at, name, job: None),
     "preempted": ("low", 10, preempt),
     "preempted, with a minute of grace": ("patient", 10, preempt),
@@ -240,10 +231,11 @@ def test_a_job_survives(at, fault):
     partition, minutes, strike = FAULTS[fault]
     name = re.sub(r"\W+", "_", fault)
     job = at.submit(name, partition, minutes)
-    at.wait(f"step {STRIKE_AT}", lambda: STRIKE_AT in at.steps(name))
+    run = at.folder / name
+    at.wait(f"step {STRIKE_AT}", lambda: any(line["step"] == STRIKE_AT for line in logged(run)))
     strike(at, name, job)
     if strike is not cancel:
         at.wait_for_state(job, "PENDING")
         at.wait_for_state(job, "COMPLETED")
-    assert_equal_runs(at.folder / name, at.folder / "whole", f"epoch_{EPOCHS}.pth")
-    assert len(list((at.folder / name).glob("*/vis_data"))) >= 2  # a time limit may come twice
+    assert_equal_runs(run, at.folder / "whole", f"epoch_{EPOCHS}.pth")
+    assert len(list(run.glob("*/vis_data"))) >= 2  # a time limit may come twice

@@ -1,3 +1,4 @@
+import itertools
 import os
 import shutil
 from types import SimpleNamespace
@@ -5,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from helpers.saving.toy_checkpoint import LOADING, RESUMING, resume_by
+from helpers.saving.toy_checkpoint import LOADING, RESUMING, resume_by, truncated
 from helpers.weights.traps import Call
 from mmengine.config import Config
 from mmengine.logging import HistoryBuffer
@@ -21,9 +22,9 @@ from mmssprl.saving.checkpoint_hooks import SafeCheckpointHook
 from mmssprl.weights import read_checkpoint
 
 
-def poison(path, content):
-    """Write a file that makes a folder when it is unpickled; return that folder."""
-    folder = path.parent / "sprung"
+def poisoned(path):
+    """Let a file make a folder when it is unpickled; return that folder."""
+    content, folder = torch.load(path, weights_only=True), path.parent / "sprung"
     torch.save({**content, "trap": Call(os.mkdir, str(folder))}, path)
     torch.load(path, weights_only=False)
     folder.rmdir()  # fails unless the trap works
@@ -36,19 +37,31 @@ def resume_by_the_runner_alone(work):
     Runner.from_cfg(cfg).train()
 
 
-class TestTraps:
-    @pytest.mark.parametrize("path", [*RESUMING, *LOADING, resume_by_the_runner_alone])
-    def test_in_a_checkpoint(self, work, path):
-        file = work / "run/epoch_1.pth"
-        folder = poison(file, torch.load(file, weights_only=True))
-        with pytest.raises(UserError, match=r"epoch_1.pth.* posix.mkdir"):
-            path(work)
-        assert not folder.exists()
+def foreign(path):
+    torch.save([1, 2, 3], path)
 
+
+@pytest.mark.parametrize(
+    ("damage", "path"),
+    [
+        *itertools.product((truncated, foreign, poisoned), (*RESUMING, *LOADING)),
+        (poisoned, resume_by_the_runner_alone),
+    ],
+)
+def test_what_is_no_checkpoint_is_refused_and_runs_no_code(work, damage, path):
+    damage(work / "run/epoch_1.pth")
+    with pytest.raises(UserError, match=r"run/epoch_1.pth") as caught:
+        path(work)
+    assert "\n" not in str(caught.value)
+    assert not (work / "new").exists(), "found before anything is written"
+    assert not (work / "run/sprung").exists()
+
+
+class TestTraps:
     def test_in_the_config_that_an_old_checkpoint_holds(self, work):
         """mmengine runs ``meta['config']`` as Python when it resumes."""
         path, folder = work / "run/epoch_1.pth", work / "sprung"
-        content = torch.load(path, weights_only=False)
+        content = torch.load(path, weights_only=True)
         content["meta"]["config"] = f"import os\nos.mkdir({str(folder)!r})\n"
         torch.save(content, path)
         Config.fromstring(content["meta"]["config"], file_format=".py")
@@ -64,8 +77,8 @@ class TestTraps:
         """As named by a model's ``init_cfg``."""
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("TORCH_HOME", str(tmp_path / "home"))
-        layer = nn.Linear(2, 3)
-        folder = poison(tmp_path / "w.pth", {"state_dict": layer.state_dict()})
+        torch.save({"state_dict": nn.Linear(2, 3).state_dict()}, tmp_path / "w.pth")
+        folder = poisoned(tmp_path / "w.pth")
         for models in ("torchvision", "external"):
             function = f"mmssprl.saving.safe_files.get_{models}_models"
             monkeypatch.setattr(function, lambda: {"w": "https://example.org/w.pth"})

@@ -1,6 +1,5 @@
 import json
 
-import pytest
 import torch
 from helpers.datasets.image_folders import build, folder, make_tar, save
 from helpers.engine.toy_run import write_config
@@ -10,23 +9,21 @@ from mmssprl.engine.launch import prepare_train_config, run
 from mmssprl.saving.run_record import record_run
 
 
-def config(work_dir, **values):
-    return Config({"work_dir": str(work_dir), "resume": False, "betas": (0.9, 0.99), **values})
+def record(work_dir, images, **values):
+    """Record a start; return what the work dir has then, which is no other file."""
+    cfg = {"work_dir": str(work_dir), "resume": False, "betas": (0.9, 0.99), **values}
+    record_run(Config(cfg), images)
+    (path,) = work_dir.iterdir()
+    return json.loads(path.read_text())
 
 
-def read(work_dir):
-    assert [path.name for path in work_dir.iterdir()] == ["run.json"]  # and no unfinished file
-    return json.loads((work_dir / "run.json").read_text())
-
-
-def test_resumed_runs_are_added(tmp_path, warnings, monkeypatch):
+def test_resumed_runs_are_added_and_changed_images_are_a_warning(tmp_path, warnings, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     monkeypatch.setattr("sys.argv", ["train.py", "a b.py"])
     images = build(folder(tmp_path / "images", 4))
     work_dir = tmp_path / "run"
     work_dir.mkdir()
-    record_run(config(work_dir), images)
-    first = read(work_dir)
+    first = record(work_dir, images)
     assert first["config"] == {"work_dir": str(work_dir), "resume": False, "betas": [0.9, 0.99]}
     (start,) = first["starts"]
     assert start["command"] == "train.py 'a b.py'"
@@ -37,36 +34,22 @@ def test_resumed_runs_are_added(tmp_path, warnings, monkeypatch):
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
     assert start["environment"]["device"] == device
     assert start["commit"]
-    record_run(config(work_dir, resume=True, load_from="epoch_2.pth"), images)
-    second = read(work_dir)
+    second = record(work_dir, images, resume=True, load_from="epoch_2.pth")
     assert second["config"] == first["config"]
     assert second["starts"][0] == start
     assert second["starts"][1]["resumed_from"] == "epoch_2.pth"
     assert second["starts"][1]["config"]["resume"] is True  # what differs from the first config
-    record_run(config(work_dir), images)  # a new run in the same folder
-    assert len(read(work_dir)["starts"]) == 1
-    assert warnings == []
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}"])
-def test_a_damaged_record_is_replaced(text, tmp_path, warnings):
-    (tmp_path / "run.json").write_text(text)
-    record_run(config(tmp_path, resume=True), object())
-    (start,) = read(tmp_path)["starts"]
-    assert start["images"] is None  # a data set of another kind
-
-
-def test_changed_images_are_a_warning_of_one_line(tmp_path, warnings):
-    root, work_dir = folder(tmp_path / "images", 4), tmp_path / "run"
-    work_dir.mkdir()
-    record_run(config(work_dir), build(root))
-    record_run(config(work_dir, resume=True), build(root))
+    assert len(record(work_dir, images)["starts"]) == 1  # a new run in the same folder
     assert warnings == []
     for name, num in (("02.png", 4), ("new.png", 5)):
-        save(root / name, 9, (48, 48))
-        record_run(config(work_dir, resume=True), build(root))
+        save(tmp_path / "images" / name, 9, (48, 48))
+        record(work_dir, build(tmp_path / "images"), resume=True)
         assert f"the images have changed since this run started: 4 then, {num} now" in warnings[-1]
     assert len(warnings) == 2
+    for damaged in ("", "{", "[]", "{}"):
+        (work_dir / "run.json").write_text(damaged)
+        (start,) = record(work_dir, object(), resume=True)["starts"]
+        assert start["images"] is None  # a data set of another kind
 
 
 def test_a_fingerprint_does_not_depend_on_the_place_of_the_files(tmp_path, monkeypatch):
@@ -93,8 +76,8 @@ def test_a_run_uses_its_num_threads_and_writes_no_secret(tmp_path, monkeypatch):
     cfg = prepare_train_config("toy.py", work_dir="run", cfg_options={"num_threads": 3})
     cfg.experiment_name = "threads"  # two runs of one second would share mmengine's name and log
     run(cfg, "train")
-    record = json.loads((tmp_path / "run/run.json").read_text())
-    assert record["starts"][0]["environment"]["threads"] == 3
+    (start,) = json.loads((tmp_path / "run/run.json").read_text())["starts"]
+    assert start["environment"]["threads"] == 3
     assert torch.get_num_threads() == 1  # as before
     files = [path for path in (tmp_path / "run").rglob("*") if path.is_file()]
     assert {".log", ".json", ".pth", ".py"} <= {path.suffix for path in files}

@@ -4,20 +4,12 @@ import pytest
 import torch
 
 from mmssprl.system import environment
-from mmssprl.system.environment import default_threads, torch_threads, usable_cores
-
-
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinity here")
-def test_cores_are_those_that_this_process_may_use():
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(before)})
-    try:
-        assert usable_cores() == 1
-    finally:
-        os.sched_setaffinity(0, before)
+from mmssprl.system.environment import default_threads, torch_threads
 
 
 def test_threads_are_those_of_torch_within_the_cores(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0}, raising=False)
+    assert environment.usable_cores() == 1
     monkeypatch.setattr(environment, "usable_cores", lambda: 2)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     with torch_threads(3):
@@ -28,3 +20,12 @@ def test_threads_are_those_of_torch_within_the_cores(monkeypatch):
     with pytest.raises(ZeroDivisionError), torch_threads(2):
         _ = 1 // 0
     assert torch.get_num_threads() == 1
+
+
+def test_one_thread_on_a_busy_machine(monkeypatch):
+    monkeypatch.setattr(environment, "default_threads", lambda: 2)
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    for load, environ, threads in ((3.9, {}, 2), (4.1, {}, 1), (4.1, {"OMP_NUM_THREADS": "2"}, 2)):
+        monkeypatch.setattr(os, "getloadavg", lambda load=load: (load, 0.0, 0.0))
+        monkeypatch.setattr(os, "environ", environ)
+        assert environment.training_threads() == threads

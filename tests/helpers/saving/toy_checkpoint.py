@@ -1,11 +1,11 @@
 """A toy training with its checkpoints, and every way to open one."""
 
-import itertools
 import shutil
 
 import pytest
 from helpers.engine.toy_run import write_config
 from helpers.package.default_scope import own_default_scope
+from helpers.saving.stopped_runs import train
 
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
 
@@ -22,18 +22,12 @@ default_hooks = dict(
 )
 """
 """Text of a config that keeps the best checkpoint of the toy."""
-_NUMBERS = itertools.count()
 
 
-def train_toy(folder, *hooks, epochs=2, text="", options=None, **arguments):
+def train_toy(folder, *hooks, epochs=2, text="", **arguments):
     """Train the toy of four steps an epoch in ``folder``/run."""
     text = SCHEDULE.replace("max_epochs=2", f"max_epochs={epochs}") + text
-    cfg = prepare_train_config(
-        write_config(folder, text), work_dir=folder / "run", cfg_options=options or {}, **arguments
-    )
-    # Two runners in one second would share mmengine's name, and with it their history.
-    cfg.experiment_name = f"toy_{next(_NUMBERS)}"
-    run(cfg, "train", hooks=hooks)
+    train(write_config(folder, text), folder / "run", hooks=hooks, **arguments)
 
 
 @pytest.fixture(scope="session")
@@ -59,6 +53,10 @@ def work(toy_training, tmp_path, monkeypatch):
     return tmp_path
 
 
+def truncated(path):
+    path.write_bytes(path.read_bytes()[:-100])
+
+
 def prepared(prepare, *args, mode=None, **options):
     """A function of the folder ``work`` that prepares a config, and runs it where asked."""
 
@@ -71,11 +69,10 @@ def prepared(prepare, *args, mode=None, **options):
 
 
 _FIRST = "run/epoch_1.pth"
-_BY_CONFIG = {"resume": True, "load_from": _FIRST}
 resume_by = prepared(prepare_train_config, work_dir="run", resume="auto", mode="train")
 resume_file = prepared(prepare_train_config, work_dir="run", resume=_FIRST)
 resume_newest = prepared(prepare_train_config, work_dir="run", resume="auto")
-resume_by_config = prepared(prepare_train_config, cfg_options=_BY_CONFIG)
+resume_by_config = prepared(prepare_train_config, cfg_options={"resume": True, "load_from": _FIRST})
 load_from = prepared(prepare_train_config, cfg_options={"load_from": _FIRST}, mode="train")
 tools_test = prepared(prepare_test_config, _FIRST, mode="test")
 tools_test_of_a_folder = prepared(prepare_test_config, "run", mode="test")

@@ -8,11 +8,11 @@ from pathlib import Path
 class Full:
     """A file on such a disk."""
 
-    def __init__(self, file, number):
-        self.file, self.number = file, number
+    def __init__(self, file):
+        self.file = file
 
     def write(self, data):
-        raise OSError(self.number, os.strerror(self.number))
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def __getattr__(self, name):
         return getattr(self.file, name)
@@ -24,12 +24,12 @@ class Full:
         self.file.close()
 
 
-def fill_disk(monkeypatch, start="", number=errno.ENOSPC):
-    """Make writing to files fail whose name begins with ``start``; ``number`` is the error."""
+def fill_disk(monkeypatch, start=""):
+    """Make writing to files fail whose name begins with ``start``."""
     before = Path.open
 
     def open_(path, mode="r", *args, **options):
         file = before(path, mode, *args, **options)
-        return Full(file, number) if "w" in mode and path.name.startswith(start) else file
+        return Full(file) if "w" in mode and path.name.startswith(start) else file
 
     monkeypatch.setattr(Path, "open", open_)
