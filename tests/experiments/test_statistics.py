@@ -12,6 +12,13 @@ def test_the_interval_is_students():
     assert found.interval == pytest.approx((low, high))
 
 
+def test_differences_are_welchs():
+    found, p = welch(A, [28.0, 27.1, 30.6])
+    theirs = stats.ttest_ind(A, [28.0, 27.1, 30.6], equal_var=False)
+    assert found.interval == pytest.approx(tuple(theirs.confidence_interval(0.95)))
+    assert p == pytest.approx(theirs.pvalue)
+
+
 @pytest.mark.filterwarnings("error")
 def test_differences_of_one_seed_or_without_a_spread():
     difference, p = welch(A, [28.0])
