@@ -13,7 +13,6 @@ from torch import nn
 
 from mmssprl.weights.checkpoint_file import load_pickle, read_checkpoint, read_state
 
-STATE = {"a.weight": torch.arange(6.0).reshape(2, 3), "a.num_batches_tracked": torch.tensor(7)}
 FORMS = ("archive", "old")
 
 
@@ -26,12 +25,9 @@ class TestReadState:
     def test_joins_the_names_of_tensors_and_arrays(self, tmp_path):
         state = {"a": torch.ones(1), "b": np.array([1, 2], ">f4"), "c": "text", "d": np.array("x")}
         content = {"epoch": 3, "model": state, "best": torch.tensor(0.5), "x": {1: torch.ones(1)}}
-        for name in ("w.pth", "w.pkl"):  # by its content, whatever it is called
-            torch.save(content, tmp_path / name)
-            read = read_state(tmp_path / name)
-            assert {key: value.tolist() for key, value in read.items()} == (
-                {"model.a": [1], "model.b": [1, 2], "best": 0.5}
-            )
+        read = read_state(save(content, tmp_path / "w.pkl"))  # an archive, whatever it is called
+        found = {key: value.tolist() for key, value in read.items()}
+        assert found == {"model.a": [1], "model.b": [1, 2], "best": 0.5}
 
     @pytest.mark.parametrize("content", [[1, 2], {"model": {"a": 1}}, {"a": np.array(["text"])}])
     def test_files_without_tensors(self, content, tmp_path):
@@ -84,23 +80,10 @@ class TestCheckpoints:
     )
     def test_no_code_of_a_file_runs(self, tmp_path, form, call, name, monkeypatch):
         monkeypatch.chdir(tmp_path)
-        path = save({"state_dict": STATE, "trap": call}, tmp_path / "w.pth", form)
+        path = save({"trap": call}, tmp_path / "w.pth", form)
         with pytest.raises(ValueError, match=rf"w\.pth cannot be read \(it asks for {name}"):
             read_checkpoint(path)
         assert [each.name for each in tmp_path.iterdir()] == ["w.pth"]
-
-    @pytest.mark.parametrize("name", ["w.pth", "w.pkl", "w.safetensors"])
-    @pytest.mark.parametrize("data", [b"", b"no weights", b"PK\x03\x04 torn"])
-    def test_damaged_files_are_refused_in_one_line(self, name, data, tmp_path):
-        (tmp_path / name).write_bytes(data)
-        with pytest.raises(ValueError, match=rf"{name} cannot be read \(\w+\); copy it") as caught:
-            read_checkpoint(tmp_path / name)
-        assert "\n" not in str(caught.value)
-
-    def test_a_program_of_torchscript_is_refused(self, tmp_path):
-        torch.jit.script(nn.Linear(1, 1)).save(str(tmp_path / "w.pth"))
-        with pytest.raises(ValueError, match="cannot be read"):
-            read_checkpoint(tmp_path / "w.pth")
 
 
 class TestPickles:
