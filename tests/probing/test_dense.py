@@ -160,9 +160,10 @@ def test_the_command_prints_and_writes_scores_of_regions(tmp_path, config, capsy
 def test_without_masks_or_maps_map_stays_alone(tmp_path, coco, capsys):
     assert mmssprl.probe(model_of(COLOURS), coco, **CPU).dense is None
     root = write_masks(tmp_path / "masks", num_train=12)
-    assert mmssprl.probe(model_of(nn.Flatten()), root, **CPU).dense is None
+    vectors = nn.Sequential(COLOURS, nn.Flatten())
+    assert mmssprl.probe(model_of(vectors), root, **CPU).dense is None
     line = "no mIoU: weights must be of a backbone that gives a feature map, but this one gives"
-    assert f"{line} a vector of 3072 features" in " ".join(capsys.readouterr().out.split())
+    assert f"{line} a vector of 48 features" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_training_is_probed_by_its_masks(tmp_path):

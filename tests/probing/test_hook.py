@@ -117,15 +117,16 @@ def test_random_and_supervised_weights_are_scored_as_well_as_those_of_the_start(
     ("given", "epochs", "interval"), [(None, 9, 1), (None, 109, 10), (4, 100, 4)]
 )
 def test_a_resumed_run_keeps_its_probes_and_its_interval(given, epochs, interval, data, tmp_path):
-    before = [Probe(0, 0.1, "random")]
     head = "epoch,linear_mAP,knn_mAP,seconds,weights"
     (tmp_path / "probe.csv").write_text(f"{head}\n0,0.1,0.2,5.0,random\n")
     hook = ProbeHook(str(data), interval=given)
     hook.before_train(SimpleNamespace(work_dir=tmp_path, iter=3, epoch=0, max_epochs=epochs))
-    assert (hook.probes, hook.interval) == (before, interval)
+    assert (hook.probes, hook.interval) == ([Probe(0, 0.1, "random")], interval)
 
 
-def test_at_most_so_many_images_are_probed(data, monkeypatch):
+def test_at_most_so_many_images_are_probed_at_an_interval_from_1(data, monkeypatch):
+    with pytest.raises(ValueError, match="interval .* 0"):
+        ProbeHook(str(data), interval=0)
     monkeypatch.setattr(probe_hook, "MOST_IMAGES", 15)
     found = ProbeHook(str(data)).data
     assert (len(found.train.paths), len(found.test.paths)) == (15, 12)
@@ -151,7 +152,10 @@ def test_damaged_weights_missing_probes_and_unreadable_images_are_skipped(
 ):
     images = data / "train2014"
     monkeypatch.setattr(probe_hook, "weights_before", lambda cfg: ["random", "supervised"])
-    train(data, tmp_path, {}, max_epochs=1)  # torchvision's weights are of another network
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    (tmp_path / "hub/checkpoints").mkdir(parents=True)
+    (tmp_path / "hub/checkpoints/resnet18-f37072fd.pth").touch()  # damaged
+    train(data, tmp_path, {}, max_epochs=1)
     assert [row["weights"] for row in rows(tmp_path)] == ["random", "trained"]
     (tmp_path / "probe.csv").unlink()
     (images / "0.jpg").rename(tmp_path / "kept.jpg")
@@ -166,10 +170,3 @@ def test_damaged_weights_missing_probes_and_unreadable_images_are_skipped(
     assert "supervised weights are not probed" in text
     assert text.count("1 images of train cannot be read") == 1
     assert (tmp_path / "toy_ssprl_best_backbone.pth").exists()
-
-
-def test_intervals_below_one_and_other_data_are_refused(data):
-    with pytest.raises(ValueError, match="interval .* 0"):
-        ProbeHook(str(data), interval=0)
-    with pytest.raises(FileNotFoundError, match="nothere"):
-        ProbeHook("nothere")

@@ -184,5 +184,5 @@ def test_a_run_that_ends_worse_proposes_its_start_or_its_best_epoch(scores, take
     write_probes(tmp_path / "probe.csv", probes)
     found = worth_taking(tmp_path / "run_backbone.pth", str(tmp_path / "start.pth"))
     assert found == (taken and str(tmp_path / taken))
-    if taken == "start.pth":  # a module has no file of weights
-        assert worth_taking(tmp_path / "run_backbone.pth", "") is None
+    # A module has no file of weights to take.
+    assert taken != "start.pth" or worth_taking(tmp_path / "run_backbone.pth", "") is None
