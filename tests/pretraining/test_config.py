@@ -18,17 +18,11 @@ def test_lines_of_progress(device, epochs, interval):
     assert cfg.default_hooks.logger.interval == interval
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "message"),
-    [
-        ("model.head.epsilon", -1.0, "epsilon must be > 0"),
-        ("optim_wrapper.optimizer.lr", -1, "-1"),
-    ],
-)
-def test_bad_values_of_cfg_options_are_refused(key, value, message):
+@pytest.mark.parametrize("key", ["model.head.epsilon", "optim_wrapper.optimizer.lr"])
+def test_bad_values_of_cfg_options_are_refused(key):
     cfg = Config.fromfile(shipped("configs/ssprl/ssprl_resnet18_scenes.py"))
-    with pytest.raises(UserValueError, match=rf"^cfg_options {key}={value}: .*{message}"):
-        set_values(cfg, {key: value})
+    with pytest.raises(UserValueError, match=rf"^cfg_options {key}=-1: .*-1"):
+        set_values(cfg, {key: -1})
 
 
 @pytest.mark.parametrize("options", [{"train_cfg.max_epochs": 3}, {"train_cfg": {"max_epochs": 3}}])

@@ -1,4 +1,5 @@
 import copy
+import json
 import re
 from pathlib import Path
 
@@ -17,18 +18,8 @@ from mmssprl.pyramid import ViewLayout
 PUBLISHED = [key for key, method in PRETRAINED.items() if not method.uses_teacher]
 PHOTOS = {"num_images": 4500, "short_side_px": 192, "num_devices": 1, "on_gpu": True, "epochs": 20}
 ELSEWHERE = {"work_dir", "auto_scale_lr", "default_hooks", "custom_hooks", "env_cfg"}
+IMAGENET = {"num_images": 1_281_167, "num_devices": 8, "batch_size": 32}
 LOADING = ("num_workers", "persistent_workers", "pin_memory")
-
-
-def flat(value, name=""):
-    """Nested dicts and lists by dotted key."""
-    if not isinstance(value, dict | list | tuple):
-        return {name: value}
-    items = value.items() if isinstance(value, dict) else enumerate(value)
-    found = {}
-    for key, each in items:
-        found |= flat(each, f"{name}.{key}".lstrip("."))
-    return found
 
 
 @pytest.mark.parametrize("key", PRETRAINED)
@@ -54,14 +45,20 @@ def test_pretrain_and_compare_train_one_config(key, tmp_path):
         dataset = kept["train_dataloader"]["dataset"]
         for name in ("data_root", "ann_file", "max_bad_share"):
             dataset.pop(name, None)
-        return flat({k: v.to_dict() if hasattr(v, "to_dict") else v for k, v in kept.items()})
+        return json.loads(json.dumps(kept))  # without a difference of lists and tuples
 
     assert trained(cfg) == trained(row)
     assert recipe.warnings == []
 
 
-def assert_published(recipe, base):
+@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize("data", ["coco", "imagenet"])
+def test_the_data_of_a_publication_give_its_numbers_back(data, name):
+    recipe = choose(name, **{"coco": {}, "imagenet": IMAGENET}[data])
+    base = getattr(recipe.method, data)
     cfg, model = recipe.cfg, recipe.cfg.model
+    assert model.layout == base.model.layout
+    assert recipe.backbone.cfg == {"type": "ResNet", "depth": 50}
     assert recipe.step_images == base.auto_scale_lr.base_batch_size
     assert recipe.epochs == base.train_cfg.max_epochs
     assert cfg.optim_wrapper.optimizer == base.optim_wrapper.optimizer
@@ -76,25 +73,9 @@ def assert_published(recipe, base):
         assert model.head.patch_queue_length == [head.get("patch_queue_length")] * levels
         assert model.head.freeze_iters == head.freeze_epochs * recipe.steps_per_epoch > 0
         assert model.head.freeze_epochs == 0
-
-
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_coco_on_two_gpus_gives_the_published_numbers_back(name):
-    recipe = choose(name)
-    base = recipe.method.coco
-    assert recipe.cfg.model.layout == base.model.layout
-    assert recipe.backbone.cfg == {"type": "ResNet", "depth": 50}
-    assert_published(recipe, base)
     if "queue_length" in base.model:
-        assert recipe.cfg.model.queue_length == 82_783 // 2
-        long_enough = choose(name, num_images=131_072).cfg.model
-        assert long_enough.queue_length == base.model.queue_length == 65_536
-
-
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_imagenet_on_eight_gpus_gives_the_published_numbers_back(name):
-    recipe = choose(name, num_images=1_281_167, num_devices=8, batch_size=32)
-    assert_published(recipe, recipe.method.imagenet)
+        assert base.model.queue_length == 65_536
+        assert model.queue_length == min(65_536, recipe.num_images // 2)
 
 
 @pytest.mark.parametrize("batch_size", [32, 128])
@@ -211,9 +192,7 @@ def test_keys_and_queries_are_normalised_apart(options, groups):
     ("method", "backbone", "message"),
     [
         ("insloc", "convnext-tiny", "insloc needs a ResNet.* convnext-tiny"),
-        ("detco", "swin-tiny", "detco needs a ResNet"),
         ("maskco", "vit-small", "maskco needs a feature map.* vit-small does not"),
-        ("densecl", "timm/test_vit", "densecl needs a feature map, .* timm/test_vit does not"),
         ("densecl", "helpers.models.own_nets:vector", "needs a feature map, .*:vector does not"),
     ],
 )
