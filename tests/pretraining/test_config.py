@@ -1,11 +1,10 @@
 import pytest
-from helpers.features.probe_folders import write_coco
 from helpers.pretraining.recipes import COCO, CPU, choose, config_of
 from mmengine.config import Config
 
 from mmssprl.config.shipped import shipped
 from mmssprl.errors import UserRuntimeError, UserValueError
-from mmssprl.pretraining.config import add_probe, gpus_of_run, set_values
+from mmssprl.pretraining.config import gpus_of_run, set_values
 from mmssprl.pretraining.options import PretrainOptions
 from mmssprl.pretraining.plan import make_plan
 
@@ -45,15 +44,3 @@ def test_a_run_resumes_on_as_many_gpus_as_it_began_on(began, found, resumes, mon
         return
     with pytest.raises(UserRuntimeError, match=f"began on {began} GPUs, here are {found};"):
         gpus_of_run(cfg)
-
-
-def test_a_probe_is_added(tmp_path, monkeypatch):
-    data = write_coco(tmp_path)
-    cfg = Config({"custom_hooks": [{"type": "PretrainHook"}]})
-    assert add_probe(cfg, str(data)) == ("36 images of 2 classes", "as asked")
-    assert [dict(hook) for hook in cfg.custom_hooks] == [
-        {"type": "PretrainHook"},
-        {"type": "ProbeHook", "data": str(data)},
-    ]
-    monkeypatch.setattr("mmssprl.pretraining.config.MOST_IMAGES", 20)
-    assert add_probe(cfg, str(data)).reason == "as asked, at most 20 to train on and to test"

@@ -7,10 +7,17 @@ import shutil
 import numpy as np
 import pytest
 from helpers.pretraining.paces import stub_pace
-from helpers.reporting.report_pages import HOSTILE
 from PIL import Image
 
 from mmssprl.cli import main
+
+HOSTILE = "<img src=x onerror=alert(1)>&amp;\"'$x$.jpg"
+
+
+@pytest.fixture
+def no_pictures(monkeypatch):
+    """Draw the pictures of a report, but do not render them, which takes most of the time."""
+    monkeypatch.setattr("mmssprl.reporting.page.data_uri", lambda picture, kind: "data:")
 
 
 @pytest.fixture(scope="package")
