@@ -32,10 +32,9 @@ def trained(tmp_path_factory):
         path.parent.mkdir(parents=True, exist_ok=True)
         # Noise takes the most bytes.
         Image.fromarray(noise.integers(0, 256, (60, 80, 3), dtype=np.uint8)).save(path)
-    words = ["pretrain", str(photos), "--work-dir", str(folder / "run"), "--epochs", "3"]
+    words = ["pretrain", str(photos), "--work-dir", str(folder / "run"), "--probe", str(photos)]
     words += ["--method", "ssprl", "--backbone", "timm/test_resnet", "--image-px", "32"]
-    words += ["--batch-size", "4", "--num-workers", "0"]
-    words += ["--probe", str(photos)]
+    words += ["--epochs", "3", "--batch-size", "4", "--num-workers", "0"]
     words += ["--cfg-options", "default_hooks.checkpoint.max_keep_ckpts=1"]
     words += ["default_hooks.logger.interval=1"]  # of each step, as on a CPU
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as said:

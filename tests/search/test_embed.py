@@ -69,6 +69,8 @@ def test_unreadable_images_have_no_rows(config, photos, tmp_path):
         "random", photos, photos, embeddings=tmp_path / "out.npz", config=config, num=1
     )
     assert len(found) == len(NAMES) - 3
+    with pytest.raises(ValueError, match="none of 1 .*0.jpg"):
+        embed("random", [photos / "a" / "0.jpg"], config=config)
 
 
 def test_mistakes_name_the_argument(config, photos, tmp_path):

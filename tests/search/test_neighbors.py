@@ -33,15 +33,6 @@ def neighbors(*args, **options):
     return find(*args, device="cpu", progress=False, **options)
 
 
-def test_a_twin_is_the_nearest_and_an_image_is_not_its_own(config, doubled):
-    query = doubled / "a" / "1.jpg"
-    found = neighbors("random", query, doubled, config=config, num=3)
-    assert [(each.query, each.rank) for each in found] == [(str(query), i) for i in (1, 2, 3)]
-    assert (found[0].nearest, found[0].cosine) == (str(doubled / "copy.jpg"), pytest.approx(1))
-    assert str(query) not in [each.nearest for each in found]
-    assert neighbors("random", [query], doubled, config=config, num=3) == found
-
-
 def test_embeddings_give_the_same_in_memory_and_of_a_file(config, doubled, tmp_path, monkeypatch):
     wanted = neighbors("random", doubled, doubled, config=config, num=4)
     model = load_backbone("random", config)

@@ -140,19 +140,12 @@ class TestErrors:
             export_weights(weights, "detectron2", out)
         assert not out.exists()
 
-    def test_files_and_names(self, narrow, tmp_path):
+    def test_the_checkpoint_and_other_targets(self, narrow):
         _, weights = narrow
-        out = tmp_path / "b.pth"
-        out.write_text("mine")
-        for error, match, args, options in (
-            (ValueError, "pth, safetensors, .*'caffe2'", (weights, "caffe2", out), {}),
-            (FileNotFoundError, "random", ("random", "pth", out), {"config": "x.py"}),
-            (ValueError, "not be the checkpoint", (weights, "pth", weights), {"overwrite": True}),
-            (FileExistsError, "b.pth.*overwrite", (weights, "pth", out), {}),
-        ):
-            with pytest.raises(error, match=match):
-                export_weights(*args, **options)
-        assert out.read_text() == "mine"
+        with pytest.raises(ValueError, match=r"pth, safetensors, .*'caffe2'"):
+            export_weights(weights, "caffe2")
+        with pytest.raises(ValueError, match="not be the checkpoint"):
+            export_weights(weights, "pth", weights, overwrite=True)
         assert default_output("a/epoch_2.pth", "detectron2") == Path("a/epoch_2_detectron2.pkl")
 
     def test_onnx_needs_its_packages_and_a_backbone_that_can_be_traced(

@@ -37,7 +37,7 @@ LAYOUTS = {
     "mmselfsup": f"{_STATE}backbone.=T {_STATE}momentum_encoder.module.0.=o {_STATE}neck.=head "
     "message_hub/=history",
     "ours": f"{_STATE}backbone.=T {_STATE}key_encoder.backbone.=o {_STATE}=queue",
-    "dino": published.DINO,
+    "dino": "student/module.backbone.=o teacher/backbone.=T teacher/head.=head =args",
     "torchvision": "=W",
     "extracted": f"{_STATE}=T:half =epoch",  # as DenseCL, DetCo and OpenSelfSup publish it
     "detectron2": "model/backbone.bottom_up.=T:detectron2:arrays "

@@ -97,10 +97,6 @@ MOCO = (
     "=epoch state_dict/module.encoder_q.=T state_dict/module.encoder_q.fc.=head "
     "state_dict/module.encoder_k.=o state_dict/module.=queue optimizer/=adam"
 )
-DINO = (
-    "student/module.backbone.=o student/module.head.=head teacher/backbone.=T "
-    "teacher/head.=head =args"
-)
 
 
 def parts_of(layout):
