@@ -1,5 +1,3 @@
-import importlib
-
 import pytest
 import torch
 from helpers.pretraining.recipes import CPU, choose, config_of
@@ -53,11 +51,6 @@ def test_trains_and_is_exported_in_its_own_format(name, tmp_path):
     write_description(weights, cfg)
     report = export_weights(str(weights), "pth", tmp_path / "own.pth")
     assert report.difference <= report.tolerance
-    if ":" in name:
-        module, function = name.split(":")
-        own = getattr(importlib.import_module(module), function)()
-        assert list(own.state_dict()) == list(state)
-        own.load_state_dict(torch.load(report.file, weights_only=True), strict=True)
 
 
 @torch.no_grad()

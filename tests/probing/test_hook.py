@@ -43,9 +43,18 @@ def data(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def work_dir(data):
-    folder = data.parent / "run"
-    train(data, folder, {"interval": 2}, max_epochs=3)
-    return folder
+    """A run from weights, of a network that torchvision seems to have in the cache, too."""
+    folder, cfg = data.parent, Config({"model": {"backbone": BACKBONE}})
+    for seed, name in ((4, "start"), (5, "supervised")):
+        torch.save(load_network("random", cfg, seed=seed).state_dict(), folder / f"{name}.pth")
+    state = torch.load(folder / "supervised.pth")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(probe_hook, "torchvision_depth", lambda cfg: 18)
+        patch.setattr(probe_hook, "has_supervised", lambda depth: depth == 18)
+        patch.setattr("mmssprl.weights.backbone.supervised_state", lambda depth: state)
+        options = {"max_epochs": 3, "weights": str(folder / "start.pth")}
+        train(data, folder / "run", {"interval": 2}, **options)
+    return folder / "run"
 
 
 @pytest.fixture
@@ -68,7 +77,7 @@ def rows(folder):
 
 
 def test_the_training_equals_one_without_a_probe(data, work_dir, tmp_path):
-    train(data, tmp_path, None, max_epochs=3)
+    train(data, tmp_path, None, max_epochs=3, weights=str(data.parent / "start.pth"))
     with_probe, without = (
         torch.load(folder / "toy_ssprl_backbone.pth", weights_only=True)
         for folder in (work_dir, tmp_path)
@@ -76,41 +85,21 @@ def test_the_training_equals_one_without_a_probe(data, work_dir, tmp_path):
     torch.testing.assert_close(with_probe, without, rtol=0, atol=0)
 
 
-def test_it_probes_in_two_folds_at_its_interval_and_keeps_the_best_weights(work_dir, score_of):
+def test_all_weights_of_a_start_and_each_interval_are_scored_and_the_best_kept(work_dir, score_of):
     found = rows(work_dir)
-    assert [row["epoch"] for row in found] == ["0", "2", "3"]
-    assert [row["weights"] for row in found] == ["random", "trained", "trained"]
-    assert all(0 < float(row["linear_mAP"]) <= 1 for row in found)
-    assert [bool(row["interval"]) for row in found] == [False, True, True]
-    lines = [line for line in logged(work_dir) if "probe/linear_mAP" in line]
+    names = ["start", "random", "supervised", "trained", "trained"]
+    assert [row["weights"] for row in found] == names
+    assert [row["epoch"] for row in found] == ["0", "0", "0", "2", "3"]
+    assert [bool(row["interval"]) for row in found] == [False] * 3 + [True] * 2
     scores = [float(row["linear_mAP"]) for row in found]
+    assert 0 < min(scores) < max(scores) <= 1
+    lines = [line for line in logged(work_dir) if "probe/linear_mAP" in line]
     assert [line["step"] for line in lines] == [0, 12, 18]
-    assert [line["probe/linear_mAP"] for line in lines] == scores
-    _, *later = scores
-    assert later[-1] == score_of(work_dir / "toy_ssprl_backbone.pth")
-    assert max(later) == score_of(work_dir / "toy_ssprl_best_backbone.pth")
-
-
-def test_random_and_supervised_weights_are_scored_as_well_as_those_of_the_start(
-    data, tmp_path, monkeypatch, score_of
-):
-    run, start, supervised = tmp_path / "run", str(tmp_path / "4.pth"), str(tmp_path / "5.pth")
-    cfg = Config({"model": {"backbone": BACKBONE}})
-    for seed, file in ((4, start), (5, supervised)):
-        torch.save(load_network("random", cfg, seed=seed).state_dict(), file)
-    # torchvision has weights of this network, and they are in the cache.
-    monkeypatch.setattr(probe_hook, "torchvision_depth", lambda cfg: 18)
-    monkeypatch.setattr(probe_hook, "has_supervised", lambda depth: depth == 18)
-    monkeypatch.setattr(
-        "mmssprl.weights.backbone.supervised_state", lambda depth: torch.load(supervised)
-    )
-    train(data, run, {"interval": 2}, max_epochs=2, weights=start)
-    before = rows(run)
-    assert [(row["epoch"], row["weights"]) for row in before] == [
-        *(("0", "start"), ("0", "random"), ("0", "supervised"), ("2", "trained"))
-    ]
-    for row, name in zip(before, (start, "random", supervised), strict=False):
-        assert float(row["linear_mAP"]) == score_of(name)
+    assert [line["probe/linear_mAP"] for line in lines] == [scores[0], *scores[3:]]
+    last, best = (work_dir / f"toy_ssprl_{name}.pth" for name in ("backbone", "best_backbone"))
+    start, supervised = (work_dir.with_name(f"{name}.pth") for name in ("start", "supervised"))
+    measured = [score_of(name) for name in (start, "random", supervised, last, best)]
+    assert [*scores[:3], scores[-1], max(scores[3:])] == measured
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from mmengine.config import Config
 from mmssprl.cli import main
 from mmssprl.pretraining.methods import find_method
 from mmssprl.reporting import write_figures, write_report
+from mmssprl.reporting.pictures import draw_losses
 from mmssprl.weights.backbone import build_model
 
 SPREAD = {"embedding_spread": 0.5, "effective_rank": 20.0, "alignment": 0.8}
@@ -53,6 +54,12 @@ def test_a_method_is_reported_with_what_it_has(method, tmp_path, monkeypatch, ca
     assert ("must be in use" in page.text("health")) == prototypes
     assert title in page.text("header")
     assert [link["href"] for link in page.of("a")] == [f"#{name}" for name in sections[1:]]
+    panels = [axes for axes in draw_losses(run).axes if axes.get_visible()]
+    curves = {axes.get_title(loc="left"): axes.lines for axes in panels}
+    assert curves.pop("learning rate")[0].get_ydata().tolist() == [0.1] * 8
+    for line, chance in curves.values():
+        assert line.get_ydata().tolist() == [1 - i / 16 for i in range(1, 9)]
+        assert chance.get_ydata()[0] == 1
     if not prototypes:
         with pytest.raises(ValueError, match="figures need the prototypes.*`report`"):
             write_figures(run, tmp_path / "figures.html")
@@ -60,6 +67,9 @@ def test_a_method_is_reported_with_what_it_has(method, tmp_path, monkeypatch, ca
     monkeypatch.setattr("mmssprl.reporting.figures.data_uri", lambda picture, kind: "data:")
     write_figures(run, tmp_path / "figures.html")
     titles = [image["alt"] for image in Page(tmp_path / "figures.html").of("img")]
+    if method == "ssprl":
+        scales, symbols = ("image", "level 1", "level 2"), ("L_{pyr}", "L_{cross}")
+        assert [*curves] == [f"${symbol}$, {scale}" for symbol in symbols for scale in scales]
     # The paper's figures are of SS-PRL.
     first, second = ("Figure 1: ", "Figure 2: ") if method == "ssprl" else ("", "")
     assert titles[:2] == [f"{first}{title}", f"{second}Prototypes of the image"]
