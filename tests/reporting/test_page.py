@@ -105,15 +105,12 @@ def test_a_gain_is_judged_by_the_last_probe_and_its_interval(trained, probes, to
 
 def test_the_recipe_has_the_reasons_that_were_printed(trained, page):
     work_dir, said, _ = trained
-    said = " ".join(said.split())
     recipe = json.loads((work_dir / "recipe.json").read_text())
-    assert [name for name, *_ in recipe["rows"]][:3] == ["views", "batch", "epochs"]
-    assert recipe["warnings"]
-    rows = [f"{name} {choice} {reason}" for name, choice, reason in recipe["rows"]]
-    for line in [*rows, *(f"arning: {warning}" for warning in recipe["warnings"])]:
-        assert f"{line} " in said
-        assert line in page.text("recipe")
-    assert recipe["forecast"] in said
+    warnings = [f"arning: {warning}" for warning in recipe["warnings"]]
+    lines = [*map(" ".join, recipe["rows"]), *warnings]
+    assert len(lines) > len(warnings) > 0
+    for text in (" ".join(said.split()), page.text("recipe")):
+        assert [line for line in lines if line not in text] == []
 
 
 def test_every_picture_shows_something(page):

@@ -18,40 +18,32 @@ def embed(weights, images, **options):
     return mmssprl.embed(weights, images, device="cpu", progress=False, **options)
 
 
-def test_folders_lists_and_one_image_have_the_features_of_probe(config, photos):
-    found = embed("random", photos, config=config)
-    paths, model = [str(photos / name) for name in NAMES], load_backbone("random", config)
-    split = LabelledSplit("train", paths, torch.zeros(10, 1))
-    wanted, _ = extract_split(model, split, FeatureOptions(device="cpu", progress=False))
-    assert found.features.dtype == np.float32
-    listed, one = embed(model, paths[:3]), embed(model, photos / NAMES[1])
-    for each, names, rows in (
-        (found, NAMES, wanted),
-        (listed, paths[:3], wanted[:3]),
-        (one, ["1.jpg"], wanted[1:2]),
-    ):
-        assert (each.names, each.unreadable) == (names, [])
-        np.testing.assert_allclose(each.features, rows, rtol=1e-4, atol=1e-5)
-
-
-def test_each_image_is_decoded_once_and_values_depend_on_no_batch_or_worker(
-    config, photos, monkeypatch
-):
+def test_folders_lists_and_one_image_have_the_features_of_probe(config, photos, monkeypatch):
     read = []
     monkeypatch.setattr(
         "mmssprl.datasets.unlabeled_images.read_image",
         lambda path: read.append(path) or read_image(path),
     )
-    model = load_backbone("random", config)
-    one = embed(model, photos)
-    assert sorted(read) == sorted(str(photos / name) for name in NAMES)
+    found = embed("random", photos, config=config)
+    paths, model = [str(photos / name) for name in NAMES], load_backbone("random", config)
+    assert sorted(read) == paths  # each image is decoded once
+    split = LabelledSplit("train", paths, torch.zeros(10, 1))
+    wanted, _ = extract_split(model, split, FeatureOptions(device="cpu", progress=False))
+    assert found.features.dtype == np.float32
+    listed, one = embed(model, paths[:3]), embed(model, photos / NAMES[1])
     monkeypatch.setattr("mmssprl.features.extract._LEAST_FOR_WORKERS", 1)
     monkeypatch.setattr("mmssprl.features.extract.usable_cores", lambda: 4)
-    other = embed(model, photos, batch_size=3)
-    assert one.names == other.names
-    np.testing.assert_allclose(one.features, other.features, rtol=1e-4, atol=1e-5)
-    assert np.array_equal(one.boxes, other.boxes)
-    assert one.about == other.about
+    in_batches = embed(model, photos, batch_size=3)
+    assert np.array_equal(in_batches.boxes, found.boxes)
+    assert in_batches.about == {**found.about, "weights": ""}
+    for each, names, rows in (
+        (found, NAMES, wanted),
+        (in_batches, NAMES, wanted),
+        (listed, paths[:3], wanted[:3]),
+        (one, ["1.jpg"], wanted[1:2]),
+    ):
+        assert (each.names, each.unreadable) == (names, [])
+        np.testing.assert_allclose(each.features, rows, rtol=1e-4, atol=1e-5)
 
 
 def test_unreadable_images_have_no_rows(config, photos, tmp_path):

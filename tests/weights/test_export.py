@@ -18,7 +18,6 @@ BACKBONES = {
     "strides=(1, 2, 2), dilations=(1, 1, 1), out_indices=(2,)",
     "vit": "type='VisionTransformer', img_size=32, patch_size=16, out_type='avg_featmap', "
     "arch=dict(embed_dims=24, num_layers=1, num_heads=2, feedforward_channels=24)",
-    "subclass": "type='ResNetV1d', depth=18",
     "caffe": "type='ResNet', depth=50, stem_channels=16, base_channels=16, style='caffe', "
     "strides=(1, 2, 2, 1), dilations=(1, 1, 1, 2), norm_cfg=dict(type='SyncBN', eps=1e-3)",
     "expansion": "type='ResNet', depth=50, stem_channels=16, base_channels=16, expansion=2",
@@ -128,7 +127,6 @@ class TestErrors:
         ("name", "message"),
         [
             ("vit", "VisionTransformer.*pth, safetensors or"),
-            ("subclass", "ResNetV1d.*pth, safetensors or"),
             ("expansion", "expansion=2"),
             ("caffe", r"style='caffe', dilations=\(1, 1, 1, 2\).*eps=0.001"),
         ],

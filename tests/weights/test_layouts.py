@@ -39,22 +39,18 @@ LAYOUTS = {
     "ours": f"{_STATE}backbone.=T {_STATE}key_encoder.backbone.=o {_STATE}=queue",
     "dino": "student/module.backbone.=o teacher/backbone.=T teacher/head.=head =args",
     "torchvision": "=W",
-    "extracted": f"{_STATE}=T:half =epoch",  # as DenseCL, DetCo and OpenSelfSup publish it
     "detectron2": "model/backbone.bottom_up.=T:detectron2:arrays "
     "model/backbone.fpn_lateral2.=rows:arrays =epoch",
     "compiled": "model._orig_mod.backbone.=W",
     "moments by name": "model/=W optimizer/exp_avg/=m",
     "wrapped stage": "model/=W:wrapped",
-    "checkpointed stage": "module.=W:checkpointed",
     "timm model_ema": "model/=x model_ema/=W",
     "modelEMA": "model/=x modelEMA/=W",
-    "ema next to the backbone": f"{_STATE}net.=o {_STATE}ema_net.module.=T",
     "ema_state_dict": f"{_STATE}=x ema_state_dict/=W",
     "mmengine's, swapped": f"{_STATE}backbone.=T ema_state_dict/=steps "
     "ema_state_dict/module.backbone.=o",
     "ema of parameters alone": "model/=W ema/=x:parameters",
     "ema without counters": "model/=x ema/=W:uncounted",
-    "AveragedModel": "=steps module.=W",
     "swa": "model/=x swa_model/=steps swa_model/module.=W",
     "Lightning, averaged": f"{_STATE}=W current_model_state/=x averaging_state/=steps",
     "Lightning SWA": f"{_STATE}net.=x {_SWA}net.=W",
@@ -65,9 +61,9 @@ LAYOUTS = {
     "VISSL DINO": f"{_VISSL}trunk/_feature_blocks.=o "
     "classy_state_dict/loss/momentum_teacher.trunk._feature_blocks.=T",
 }
-FILES = {"torchvision": "w.safetensors", "detectron2": "w.pkl", "extracted": "legacy.pth"}
+FILES = {"torchvision": "w.safetensors", "detectron2": "w.pkl"}
 """Names of files that decide how they are written; others are ``w.pth``."""
-WITHOUT_COUNTERS = ("extracted", "detectron2", "ema without counters")
+WITHOUT_COUNTERS = ("detectron2", "ema without counters")
 
 
 def prefixes_of(name):
@@ -88,8 +84,7 @@ def write_layout(name, trunk, folder):
 @pytest.fixture(scope="module")
 def trunk():
     torch.manual_seed(0)
-    net = published.randomise(published.Narrow())
-    return published.trunk_of(net.half().float())  # so that half is enough
+    return published.trunk_of(published.randomise(published.Narrow()))
 
 
 def assert_is(state, trunk):

@@ -76,11 +76,9 @@ def without(part, state):
 FORMS = {  # of one network
     "sequential": sequential,
     "wrapped": lambda state: inside("_orig_mod", state),
-    "checkpointed": lambda state: inside("_checkpoint_wrapped_module", state),
     "parameters": lambda state: without("batches", without("running", state)),
     "uncounted": lambda state: without("batches", state),
     "arrays": lambda state: {key: value.numpy() for key, value in state.items()},
-    "half": lambda state: {key: value.half() for key, value in without("batches", state).items()},
     "detectron2": lambda state: {to_detectron2(k): v for k, v in without("batches", state).items()},
 }
 BESIDE = {  # a network
@@ -136,5 +134,5 @@ def save(content, path):
     elif path.suffix == ".safetensors":
         save_file(content, path)
     else:
-        torch.save(content, path, _use_new_zipfile_serialization="legacy" not in path.name)
+        torch.save(content, path)
     return path

@@ -76,17 +76,12 @@ class TestDrawViews:
         assert len(Image.open(out).convert("RGB").getcolors(2**24)) > 1000
 
 
-@pytest.mark.parametrize(
-    ("method", "rows", "num_learners"),
-    [("swav-small", [0, 0], 0), ("ssprl-small", [0, 0, 1, 2], 2), ("pyramid-only", [0, 1, 2], 0)],
-)
-def test_the_method_has_its_small_views_and_only_its_own_terms(method, rows, num_learners):
-    cfg = BY_KEY[method].config_at("scenes")
-    (axes,) = draw_method(cfg, ramp()).axes
+@pytest.mark.parametrize(("method", "rows"), [("swav-small", [0, 0]), ("pyramid-only", [0, 1, 2])])
+def test_the_method_has_its_small_views_and_only_its_own_terms(method, rows):
+    (axes,) = draw_method(BY_KEY[method].config_at("scenes"), ramp()).axes
     texts = [text.get_text() for text in axes.texts]
     assert [int(text[4]) for text in texts if text.startswith("s = ")] == rows
-    assert sum("Eq. 3" in text for text in texts) == (num_learners > 0)
-    assert sum(text.startswith("$g_") for text in texts) == num_learners
+    assert not any("Eq. 3" in text or text.startswith("$g_") for text in texts)
 
 
 def test_the_method_has_scales_prototypes_and_learners_of_the_config(views):
