@@ -90,12 +90,11 @@ def test_a_run_must_have_a_checkpoint_that_fits(tmp_path):
 
 
 def texts(figure):
-    """All that a figure says."""
     parts = [text.get_text() for text in figure.findobj(lambda a: hasattr(a, "get_text"))]
     return "\n".join(parts)
 
 
-def test_parts_of_a_prototype(found):
+def test_a_prototype_has_its_parts_and_its_neighbours(found):
     weights = found.model.head.correlation[0].weight.data  # (K_0, K_1)
     weights[GREEN] = torch.linspace(0.1, 0.2, weights.shape[1])
     weights[GREEN, 3] = 0.9
@@ -108,12 +107,8 @@ def test_parts_of_a_prototype(found):
     image = figure.axes[0].images[0].get_array()
     orange, blue = (np.array(to_rgb(colour)) * 255 for colour in CATEGORIES[:2])
     assert (np.abs(image - orange).max(-1) < 9).sum() > (np.abs(image - blue).max(-1) < 9).sum() > 0
-
-
-def test_map_shows_used_prototypes_and_their_neighbours(found):
     told = texts(draw_prototype_map(found))
     assert "choose 2 of them" in told
-    cosine = torch.nn.functional.cosine_similarity(
-        *found.model.head.prototypes[0].weight[[RED, GREEN]], dim=0
-    )
+    red, green = found.model.head.prototypes[0].weight[[RED, GREEN]]
+    cosine = torch.cosine_similarity(red, green, dim=0)
     assert f"{GREEN}: cosine {cosine:.2f}" in told or f"{RED}: cosine {cosine:.2f}" in told
