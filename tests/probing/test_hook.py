@@ -1,4 +1,3 @@
-import csv
 import json
 from types import SimpleNamespace
 
@@ -12,6 +11,7 @@ from mmengine.config import Config
 
 from mmssprl.probing import ProbeHook, probe
 from mmssprl.probing import hook as probe_hook
+from mmssprl.probing.file import read_probes
 from mmssprl.probing.hook import Probe, weights_before
 from mmssprl.probing.linear_classifier import fit_linear_probe
 from mmssprl.weights import load_network
@@ -71,11 +71,6 @@ def score_of(data, monkeypatch):
     )
 
 
-def rows(folder):
-    with (folder / "probe.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def test_the_training_equals_one_without_a_probe(data, work_dir, tmp_path):
     train(data, tmp_path, None, max_epochs=3, weights=str(data.parent / "start.pth"))
     with_probe, without = (
@@ -86,12 +81,11 @@ def test_the_training_equals_one_without_a_probe(data, work_dir, tmp_path):
 
 
 def test_all_weights_of_a_start_and_each_interval_are_scored_and_the_best_kept(work_dir, score_of):
-    found = rows(work_dir)
-    names = ["start", "random", "supervised", "trained", "trained"]
-    assert [row["weights"] for row in found] == names
-    assert [row["epoch"] for row in found] == ["0", "0", "0", "2", "3"]
-    assert [bool(row["interval"]) for row in found] == [False] * 3 + [True] * 2
-    scores = [float(row["linear_mAP"]) for row in found]
+    found = read_probes(work_dir / "probe.csv")
+    before = [(0, "start"), (0, "random"), (0, "supervised")]
+    assert [(p.epoch, p.weights) for p in found] == [*before, (2, "trained"), (3, "trained")]
+    assert [p.interval is None for p in found] == [True] * 3 + [False] * 2
+    scores = [p.linear_mAP for p in found]
     assert 0 < min(scores) < max(scores) <= 1
     lines = [line for line in logged(work_dir) if "probe/linear_mAP" in line]
     assert [line["step"] for line in lines] == [0, 12, 18]
@@ -145,7 +139,8 @@ def test_damaged_weights_missing_probes_and_unreadable_images_are_skipped(
     (tmp_path / "hub/checkpoints").mkdir(parents=True)
     (tmp_path / "hub/checkpoints/resnet18-f37072fd.pth").touch()  # damaged
     train(data, tmp_path, {}, max_epochs=1)
-    assert [row["weights"] for row in rows(tmp_path)] == ["random", "trained"]
+    found = read_probes(tmp_path / "probe.csv")
+    assert [each.weights for each in found] == ["random", "trained"]
     (tmp_path / "probe.csv").unlink()
     (images / "0.jpg").rename(tmp_path / "kept.jpg")
     (images / "0.jpg").write_text("no image")
@@ -154,7 +149,7 @@ def test_damaged_weights_missing_probes_and_unreadable_images_are_skipped(
         train(data, tmp_path, {}, max_epochs=2, **overrides)
     finally:
         (tmp_path / "kept.jpg").rename(images / "0.jpg")
-    assert [row["epoch"] for row in rows(tmp_path)] == ["2"]
+    assert [each.epoch for each in read_probes(tmp_path / "probe.csv")] == [2]
     text = "".join(log.read_text() for log in tmp_path.glob("*/*.log"))
     assert "supervised weights are not probed" in text
     assert text.count("1 images of train cannot be read") == 1

@@ -1,5 +1,4 @@
 import base64
-import csv
 import io
 import json
 import re
@@ -16,7 +15,7 @@ from PIL import Image
 import mmssprl
 from mmssprl.cli import build_parser
 from mmssprl.console.style import SCALES
-from mmssprl.probing.file import Probe, worth_taking
+from mmssprl.probing.file import Probe, read_probes, worth_taking
 from mmssprl.reporting.page import look_at_images
 from mmssprl.reporting.run import read_run
 from mmssprl.reporting.summary import facts, verdict
@@ -45,9 +44,8 @@ def test_nothing_is_fetched_and_nothing_runs(trained, page):
 
 def test_the_summary_has_the_last_line_of_the_log(trained, page):
     work_dir, _, photos = trained
-    text = page.text("summary")
+    text, run = page.text("summary"), read_run(work_dir)
     assert "epochs 3 of 3 9 steps" in text
-    run = read_run(work_dir)
     without_the_last = replace(run, records=[r for r in run.records if r["step"] < 8])
     assert facts(without_the_last)[0].remark == "9 steps"
     device = "a CPU" if get_device() == "cpu" else re.escape(torch.cuda.get_device_name())
@@ -56,9 +54,8 @@ def test_the_summary_has_the_last_line_of_the_log(trained, page):
 
 
 def test_probes_stand_beside_weights_that_were_not_trained(trained, page):
-    with (trained[0] / "probe.csv").open() as file:
-        start, *others = [100 * float(row["linear_mAP"]) for row in csv.DictReader(file)]
-    last, text = others[-1], page.text("summary")
+    start, *_, last = (100 * each.linear_mAP for each in read_probes(trained[0] / "probe.csv"))
+    text = page.text("summary")
     assert f"last probe mAP {last:.1f} % random weights: {start:.1f} %, " in text
     assert f" its start by {last - start:+.1f} ± " in text
     before = [Probe(0, 0.2, name, mIoU=0.05) for name in ("start", "random", "supervised")]

@@ -24,29 +24,25 @@ def views(tmp_path):
     return write_config(tmp_path, "")
 
 
-class TestCutViews:
-    def test_every_scale_in_order_and_boxes_show_what_the_crops_hold(self, views):
-        slots = cut_views(Config.fromfile(views), ramp())
-        assert [(s.slot.role, s.slot.scale, s.cut.shape[:3]) for s in slots] == [
-            ("image", 0, (2, 1, 32)),
-            ("small", 0, (3, 1, 16)),
-            ("patch", 1, (2, 4, 16)),
-            ("patch", 2, (2, 9, 20)),
-        ]
-        for drawn in slots:
-            left, top, right, bottom = np.moveaxis(drawn.boxes, -1, 0)  # (V, P) each
-            red, green = drawn.cut.mean(axis=(2, 3))[..., :2].transpose(2, 0, 1)
-            np.testing.assert_allclose(red, 255 * (left + right) / 320, atol=3)
-            np.testing.assert_allclose(green, 255 * (top + bottom) / 240, atol=3)
-            width = np.diff(drawn.cut[:, :, 0, [0, -1], 0].astype(int))[..., 0]
-            np.testing.assert_allclose(width, 255 * (right - left) / 160, rtol=0.2, atol=4)
-
-    def test_the_seed_decides_and_the_global_generator_is_left(self, views):
-        before = torch.random.get_rng_state()
-        first, again = (cut_views(Config.fromfile(views), ramp()) for _ in range(2))
-        assert torch.equal(torch.random.get_rng_state(), before)
-        for a, b in zip(first, again, strict=True):
-            assert np.array_equal(a.augmented, b.augmented)
+def test_every_scale_in_order_and_boxes_show_what_the_crops_hold(views):
+    before = torch.random.get_rng_state()
+    slots, again = (cut_views(Config.fromfile(views), ramp()) for _ in range(2))
+    assert torch.equal(torch.random.get_rng_state(), before)
+    for drawn, same in zip(slots, again, strict=True):
+        assert np.array_equal(drawn.augmented, same.augmented)
+    assert [(s.slot.role, s.slot.scale, s.cut.shape[:3]) for s in slots] == [
+        ("image", 0, (2, 1, 32)),
+        ("small", 0, (3, 1, 16)),
+        ("patch", 1, (2, 4, 16)),
+        ("patch", 2, (2, 9, 20)),
+    ]
+    for drawn in slots:
+        left, top, right, bottom = np.moveaxis(drawn.boxes, -1, 0)  # (V, P) each
+        red, green = drawn.cut.mean(axis=(2, 3))[..., :2].transpose(2, 0, 1)
+        np.testing.assert_allclose(red, 255 * (left + right) / 320, atol=3)
+        np.testing.assert_allclose(green, 255 * (top + bottom) / 240, atol=3)
+        width = np.diff(drawn.cut[:, :, 0, [0, -1], 0].astype(int))[..., 0]
+        np.testing.assert_allclose(width, 255 * (right - left) / 160, rtol=0.2, atol=4)
 
 
 class TestDrawViews:
