@@ -1,8 +1,8 @@
-import json
 from types import SimpleNamespace
 
 import pytest
 import torch
+from helpers.datasets.labelled_folders import write_coco as write_masked_coco
 from helpers.engine.pretrain_runner import make_runner
 from helpers.features.probe_folders import write_coco
 from helpers.models.small_ssprl import BACKBONE
@@ -23,7 +23,8 @@ def train(data, work_dir, options, **overrides):
         hooks.append({"type": "ProbeHook", "data": str(data), **options})
     if "weights" in overrides:
         hooks.append({"type": "InitialWeightsHook", "weights": overrides["weights"]})
-    runner = make_runner(data / "train2014", work_dir, custom_hooks=hooks, **overrides)
+    (images,) = (each for each in data.iterdir() if each.name.startswith("train"))
+    runner = make_runner(images, work_dir, custom_hooks=hooks, **overrides)
     runner.train()
     return runner
 
@@ -31,14 +32,7 @@ def train(data, work_dir, options, **overrides):
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     """Labelled images, some with a wrong label, so that scores are below 1."""
-    folder = write_coco(tmp_path_factory.mktemp("probe"))
-    for path in folder.glob("annotations/*.json"):
-        content = json.loads(path.read_text())
-        for annotation in content["annotations"]:
-            if annotation["image_id"] % 5 < 2:
-                annotation["category_id"] = 10 - annotation["category_id"]  # 3 or 7
-        path.write_text(json.dumps(content))
-    return folder
+    return write_coco(tmp_path_factory.mktemp("probe"), mixed=True)
 
 
 @pytest.fixture(scope="module")
@@ -130,27 +124,22 @@ def test_supervised_weights_are_those_in_the_cache(tmp_path, monkeypatch):
         assert weights_before(cfg) == ["random"]
 
 
-def test_damaged_weights_missing_probes_and_unreadable_images_are_skipped(
-    data, tmp_path, monkeypatch
-):
-    images = data / "train2014"
+def test_damaged_weights_missing_probes_and_unreadable_images_are_skipped(tmp_path, monkeypatch):
+    data, run = write_masked_coco(tmp_path / "data"), tmp_path / "run"
     monkeypatch.setattr(probe_hook, "weights_before", lambda cfg: ["random", "supervised"])
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
     (tmp_path / "hub/checkpoints").mkdir(parents=True)
     (tmp_path / "hub/checkpoints/resnet18-f37072fd.pth").touch()  # damaged
-    train(data, tmp_path, {}, max_epochs=1)
-    found = read_probes(tmp_path / "probe.csv")
-    assert [each.weights for each in found] == ["random", "trained"]
-    (tmp_path / "probe.csv").unlink()
-    (images / "0.jpg").rename(tmp_path / "kept.jpg")
-    (images / "0.jpg").write_text("no image")
-    overrides = {"load_from": str(tmp_path / "epoch_1.pth"), "resume": True}
-    try:
-        train(data, tmp_path, {}, max_epochs=2, **overrides)
-    finally:
-        (tmp_path / "kept.jpg").rename(images / "0.jpg")
-    assert [each.epoch for each in read_probes(tmp_path / "probe.csv")] == [2]
-    text = "".join(log.read_text() for log in tmp_path.glob("*/*.log"))
+    train(data, run, {}, max_epochs=1)
+    random, trained = read_probes(run / "probe.csv")
+    assert (random.weights, trained.weights) == ("random", "trained")
+    measured = probe(run / "toy_ssprl_backbone.pth", data, progress=False)
+    assert trained.mIoU == pytest.approx(measured.dense.mIoU)
+    (run / "probe.csv").unlink()
+    (data / "train/pictures/cam 0/Shot-00.v1.PNG").write_text("no image")
+    train(data, run, {}, max_epochs=2, load_from=str(run / "epoch_1.pth"), resume=True)
+    assert [each.epoch for each in read_probes(run / "probe.csv")] == [2]
+    text = "".join(log.read_text() for log in run.glob("*/*.log"))
     assert "supervised weights are not probed" in text
-    assert text.count("1 images of train cannot be read") == 1
-    assert (tmp_path / "toy_ssprl_best_backbone.pth").exists()
+    assert "1 images of train cannot be read" in text
+    assert (run / "toy_ssprl_best_backbone.pth").exists()
