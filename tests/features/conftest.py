@@ -1,3 +1,1 @@
-"""A config."""
-
 from helpers.features.probe_folders import config  # noqa: F401  (fixture)

@@ -19,8 +19,6 @@ def test_a_file_of_weights_becomes_a_model_in_eval_mode(config, tmp_path, name):
     for name, value in model.backbone.state_dict().items():
         assert torch.equal(value, state[name])
     assert (model.image_px, model.mean, model.std) == (32, (100, 110, 120), (50, 55, 60))
-    again = load_backbone("random", Config.fromfile(config), seed=3)
-    assert torch.equal(again.backbone.conv1.weight, model.backbone.conv1.weight)
 
 
 def test_it_has_the_names_of_timms_models_and_can_be_trained(config):
@@ -48,8 +46,6 @@ def test_mistakes_name_the_argument_of_the_function(config, tmp_path):
     for device in ("cuda:99", "tpu"):
         with pytest.raises(ValueError, match=f"device .*'auto'.* cpu, but got '{device}'"):
             load_backbone("random", config, device=device)
-    with pytest.raises(TypeError, match=r"weights must be str \| pathlib.Path, but got Linear"):
-        mmssprl.load_backbone(nn.Linear(1, 1))
     swin = tmp_path / "swin.py"
     swin.write_text('model = dict(backbone=dict(type="SwinTransformer", arch="tiny"))')
     with pytest.raises(ValueError, match=r"ResNet, .* SwinTransformer"):

@@ -1,13 +1,8 @@
-from dataclasses import replace
-
 import numpy as np
-import pytest
 import torch
 from PIL import Image
-from torch import nn
 
 import mmssprl
-from mmssprl.features import FeatureBackbone
 from mmssprl.features.backbone import Crops
 from mmssprl.features.extract import FeatureOptions
 from mmssprl.probing.linear import LabelledSplit, extract_split
@@ -49,27 +44,11 @@ def test_files_photographs_arrays_and_tensors_give_the_features_of_a_hand_made_c
         assert type(inputs := prepare(image)) is torch.Tensor
         torch.testing.assert_close(inputs, crop)
     assert prepare(photo.convert("L")).shape == (3, 56, 56)
-    split = LabelledSplit("train", [str(tmp_path / "a.png")], torch.tensor([[1, -1]]))
+    (tmp_path / "bad.png").write_text("no image")
+    paths = [str(tmp_path / name) for name in ("bad.png", "a.png")]
+    split = LabelledSplit("train", paths, torch.tensor([[0, 0], [1, -1]]))
     features, labels = extract_split(model, split, CPU)
-    assert labels.tolist() == [[1, -1]]
+    assert labels.tolist() == [[1, -1]]  # of the image that can be read
     with torch.no_grad():
         torch.testing.assert_close(features, model.backbone(crop[None])[-1].mean(dim=(2, 3)))
         torch.testing.assert_close(features, model(crop[None]))
-
-
-@pytest.mark.parametrize("num_workers", [0, 2])
-def test_unreadable_images_are_left_out_with_a_line(tmp_path, num_workers):
-    (tmp_path / "bad.jpg").write_text("no image")
-    Image.new("RGB", (8, 8), (9, 9, 9)).save(tmp_path / "good.png")
-    names = ["bad.jpg", "bad.jpg", "good.png", "bad.jpg", "good.png"]
-    split = LabelledSplit("test", [str(tmp_path / n) for n in names], torch.arange(5)[:, None])
-    lines = []
-    options = replace(CPU, num_workers=num_workers, log=lines.append)
-    model = FeatureBackbone(nn.Identity(), image_px=8, mean=(0.0,) * 3, std=(1.0,) * 3)
-    features, labels = extract_split(model, split, options)
-    assert (features.shape, labels.flatten().tolist()) == ((2, 3), [2, 4])
-    (line,) = lines
-    assert "3 images of test cannot be read" in line
-    assert "bad.jpg" in line
-    with pytest.raises(ValueError, match="none of 1 .*bad.jpg"):
-        extract_split(model, split.take([0], "test"), options)

@@ -1,13 +1,12 @@
 import numpy as np
 import pytest
 import tifffile
-import torch
 from helpers.pretraining.paces import stub_pace
 from mmengine.config import Config
 
 import mmssprl
 from mmssprl.cli import main
-from mmssprl.weights import build_backbone, load_network
+from mmssprl.weights import build_backbone
 
 
 def write(folder, num=8, channels=4, dtype="uint16", seed=0, constant=()):
@@ -44,15 +43,10 @@ def test_the_config_has_what_was_measured(num, dtype, tmp_path, monkeypatch, on_
     [
         ({"channels": 3, "seed": 1}, {}, r"but \S*\.tif has (3|4) chan.* and \S*\.tif has (4|3)"),
         ({"dtype": "uint8", "seed": 1}, {}, "4 channels of uint8"),
-        (
-            {},
-            {"channels": 5},
-            r"have 5 channels of one type, but \S*\.tif has 4 channels of uint16",
-        ),
+        ({}, {"channels": 5}, r"5 channels of one type, but \S*\.tif has 4 channels of uint16"),
         ({}, {"method": "insloc"}, "channels must be left out for insloc"),
         ({}, {"method": "distill"}, "left out for distill, whose teacher takes only 8-bit RGB"),
         ({}, {"teacher": "w", "weights": "w"}, "swav-small, whose teacher takes only 8-bit RGB"),
-        ({}, {"weights": "rgb.pth"}, r"rgb.pth must fit .*resnet18.*conv1.weight .64, 3, 7, 7"),
         ({}, {"weights": "supervised"}, "ResNets of 3 channels, but .* resnet18 of 4"),
         ({"constant": [1]}, {}, "channel 2 of 4 is constant in all 8 images"),
     ],
@@ -64,33 +58,25 @@ def test_images_that_cannot_be_trained_on_are_refused_in_one_line(
     stub_pace(monkeypatch)
     for more in ({}, images):
         write(tmp_path / "images", **more)
-    resnet = Config({"model": {"backbone": {"type": "ResNet", "depth": 18}}})
-    torch.save(load_network("random", resnet).state_dict(), "rgb.pth")
     asked = {"channels": 4, "backbone": "resnet18", "dry_run": True, **options}
     with pytest.raises(ValueError, match=words) as error:
         mmssprl.pretrain("images", "run", log=lambda _: None, **asked)
     assert "\n" not in str(error.value)
 
 
-def test_a_run_on_four_channels_is_trained_resumed_and_used(tmp_path, monkeypatch, capsys):
+def test_a_run_on_four_channels_is_trained_and_used(tmp_path, monkeypatch, capsys):
     stub_pace(monkeypatch)
     images, run = tmp_path / "images", tmp_path / "run"
     for i, name in enumerate("ab"):  # of each 5 train the probe, which takes no fewer
         write(images / name, 6, seed=i)
         write(tmp_path / "gray" / name, 6, seed=i, channels=1, dtype="uint8")
-    words = ["pretrain", str(images), "--work-dir", str(run)]
-    new = "--channels 4 --backbone resnet18 --method byol --image-px 32 --batch-size 6 --epochs 2"
-    assert main([*words, *new.split(), "--num-workers", "1", "--probe", str(images)]) == 0
-    out, weights = capsys.readouterr().out, run / "byol_resnet18_backbone.pth"
-    assert "Probe after epoch 2" in out
-    assert "no report" not in out
-    whole = torch.load(weights)
-    for gone in (weights, run / "epoch_2.pth"):
-        gone.unlink()
-    assert main([*words, "--resume"]) == 0
-    for text in (capsys.readouterr().out, (run / "report.html").read_text()):
+    words = ["pretrain", str(images), "--work-dir", str(run), "--probe", str(images)]
+    new = "--channels 4 --backbone resnet18 --method byol --image-px 32 --batch-size 6 --epochs 1"
+    assert main([*words, *new.split(), "--num-workers", "1"]) == 0
+    weights, printed = run / "byol_resnet18_backbone.pth", capsys.readouterr().out
+    assert "Probe after epoch 1" in printed
+    for text in (printed, (run / "report.html").read_text()):
         assert ("mmssprl probe" in text, "mmssprl finetune" in text) == (True, False)
-    assert all(torch.equal(value, whole[name]) for name, value in torch.load(weights).items())
     rows, model = mmssprl.embed(weights, images), mmssprl.load_backbone(weights)
     array = tifffile.imread(images / rows.names[3])
     by_hand = model(mmssprl.image_transform(model)(array)[None])[0].detach().numpy()

@@ -1,11 +1,10 @@
 import pytest
-from helpers.features.probe_folders import write_coco
 from helpers.pretraining.recipes import COCO, CPU, choose, config_of
 from mmengine.config import Config
 
 from mmssprl.config.shipped import shipped
 from mmssprl.errors import UserRuntimeError, UserValueError
-from mmssprl.pretraining.config import add_probe, gpus_of_run, set_values
+from mmssprl.pretraining.config import gpus_of_run, set_values
 from mmssprl.pretraining.options import PretrainOptions
 from mmssprl.pretraining.plan import make_plan
 
@@ -18,17 +17,11 @@ def test_lines_of_progress(device, epochs, interval):
     assert cfg.default_hooks.logger.interval == interval
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "message"),
-    [
-        ("model.head.epsilon", -1.0, "epsilon must be > 0"),
-        ("optim_wrapper.optimizer.lr", -1, "-1"),
-    ],
-)
-def test_bad_values_of_cfg_options_are_refused(key, value, message):
+@pytest.mark.parametrize("key", ["model.head.epsilon", "optim_wrapper.optimizer.lr"])
+def test_bad_values_of_cfg_options_are_refused(key):
     cfg = Config.fromfile(shipped("configs/ssprl/ssprl_resnet18_scenes.py"))
-    with pytest.raises(UserValueError, match=rf"^cfg_options {key}={value}: .*{message}"):
-        set_values(cfg, {key: value})
+    with pytest.raises(UserValueError, match=rf"^cfg_options {key}=-1: .*-1"):
+        set_values(cfg, {key: -1})
 
 
 @pytest.mark.parametrize("options", [{"train_cfg.max_epochs": 3}, {"train_cfg": {"max_epochs": 3}}])
@@ -51,15 +44,3 @@ def test_a_run_resumes_on_as_many_gpus_as_it_began_on(began, found, resumes, mon
         return
     with pytest.raises(UserRuntimeError, match=f"began on {began} GPUs, here are {found};"):
         gpus_of_run(cfg)
-
-
-def test_a_probe_is_added(tmp_path, monkeypatch):
-    data = write_coco(tmp_path)
-    cfg = Config({"custom_hooks": [{"type": "PretrainHook"}]})
-    assert add_probe(cfg, str(data)) == ("36 images of 2 classes", "as asked")
-    assert [dict(hook) for hook in cfg.custom_hooks] == [
-        {"type": "PretrainHook"},
-        {"type": "ProbeHook", "data": str(data)},
-    ]
-    monkeypatch.setattr("mmssprl.pretraining.config.MOST_IMAGES", 20)
-    assert add_probe(cfg, str(data)).reason == "as asked, at most 20 to train on and to test"

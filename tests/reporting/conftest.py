@@ -7,10 +7,17 @@ import shutil
 import numpy as np
 import pytest
 from helpers.pretraining.paces import stub_pace
-from helpers.reporting.report_pages import HOSTILE
 from PIL import Image
 
 from mmssprl.cli import main
+
+HOSTILE = "<img src=x onerror=alert(1)>&amp;\"'$x$.jpg"
+
+
+@pytest.fixture
+def no_pictures(monkeypatch):
+    """Draw the pictures of a report, but do not render them, which takes most of the time."""
+    monkeypatch.setattr("mmssprl.reporting.page.data_uri", lambda picture, kind: "data:")
 
 
 @pytest.fixture(scope="package")
@@ -25,10 +32,9 @@ def trained(tmp_path_factory):
         path.parent.mkdir(parents=True, exist_ok=True)
         # Noise takes the most bytes.
         Image.fromarray(noise.integers(0, 256, (60, 80, 3), dtype=np.uint8)).save(path)
-    words = ["pretrain", str(photos), "--work-dir", str(folder / "run"), "--epochs", "3"]
+    words = ["pretrain", str(photos), "--work-dir", str(folder / "run"), "--probe", str(photos)]
     words += ["--method", "ssprl", "--backbone", "timm/test_resnet", "--image-px", "32"]
-    words += ["--batch-size", "4", "--num-workers", "0"]
-    words += ["--probe", str(photos)]
+    words += ["--epochs", "3", "--batch-size", "4", "--num-workers", "0"]
     words += ["--cfg-options", "default_hooks.checkpoint.max_keep_ckpts=1"]
     words += ["default_hooks.logger.interval=1"]  # of each step, as on a CPU
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as said:

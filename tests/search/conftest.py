@@ -1,3 +1,1 @@
-"""Ten photographs and a config."""
-
 from helpers.features.probe_folders import config, photos  # noqa: F401  (fixtures)

@@ -8,7 +8,7 @@ from PIL import Image
 import mmssprl
 from mmssprl.datasets.image_reading import read_image
 from mmssprl.features import load_backbone
-from mmssprl.features.extract import FeatureOptions, Images
+from mmssprl.features.extract import FeatureOptions
 from mmssprl.probing.linear import LabelledSplit, extract_split
 
 NAMES = [f"a/{i}.jpg" for i in range(4)] + [f"b c/{i}.jpg" for i in range(4, 10)]
@@ -18,46 +18,32 @@ def embed(weights, images, **options):
     return mmssprl.embed(weights, images, device="cpu", progress=False, **options)
 
 
-def test_folders_lists_and_one_image_have_the_features_of_probe(config, photos):
-    found = embed("random", photos, config=config)
-    paths, model = [str(photos / name) for name in NAMES], load_backbone("random", config)
-    split = LabelledSplit("train", paths, torch.zeros(10, 1))
-    wanted, _ = extract_split(model, split, FeatureOptions(device="cpu", progress=False))
-    assert found.features.dtype == np.float32
-    listed, one = embed(model, paths[:3]), embed(model, photos / NAMES[1])
-    for each, names, rows in (
-        (found, NAMES, wanted),
-        (listed, paths[:3], wanted[:3]),
-        (one, ["1.jpg"], wanted[1:2]),
-    ):
-        assert (each.names, each.unreadable) == (names, [])
-        np.testing.assert_allclose(each.features, rows, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("images", [[Image.new("RGB", (3, 3))], np.zeros((2, 3, 4, 4))])
-def test_images_in_memory_are_refused_with_what_takes_them(images):
-    with pytest.raises(TypeError, match=r"images must be paths.*use load_backbone and image_tr"):
-        Images(images)
-
-
-def test_each_image_is_decoded_once_and_values_depend_on_no_batch_or_worker(
-    config, photos, monkeypatch
-):
+def test_folders_lists_and_one_image_have_the_features_of_probe(config, photos, monkeypatch):
     read = []
     monkeypatch.setattr(
         "mmssprl.datasets.unlabeled_images.read_image",
         lambda path: read.append(path) or read_image(path),
     )
-    model = load_backbone("random", config)
-    one = embed(model, photos)
-    assert sorted(read) == sorted(str(photos / name) for name in NAMES)
+    found = embed("random", photos, config=config)
+    paths, model = [str(photos / name) for name in NAMES], load_backbone("random", config)
+    assert sorted(read) == paths  # each image is decoded once
+    split = LabelledSplit("train", paths, torch.zeros(10, 1))
+    wanted, _ = extract_split(model, split, FeatureOptions(device="cpu", progress=False))
+    assert found.features.dtype == np.float32
+    listed, one = embed(model, paths[:3]), embed(model, photos / NAMES[1])
     monkeypatch.setattr("mmssprl.features.extract._LEAST_FOR_WORKERS", 1)
     monkeypatch.setattr("mmssprl.features.extract.usable_cores", lambda: 4)
-    other = embed(model, photos, batch_size=3)
-    assert one.names == other.names
-    np.testing.assert_allclose(one.features, other.features, rtol=1e-4, atol=1e-5)
-    assert np.array_equal(one.boxes, other.boxes)
-    assert one.about == other.about
+    in_batches = embed(model, photos, batch_size=3)
+    assert np.array_equal(in_batches.boxes, found.boxes)
+    assert in_batches.about == {**found.about, "weights": ""}
+    for each, names, rows in (
+        (found, NAMES, wanted),
+        (in_batches, NAMES, wanted),
+        (listed, paths[:3], wanted[:3]),
+        (one, ["1.jpg"], wanted[1:2]),
+    ):
+        assert (each.names, each.unreadable) == (names, [])
+        np.testing.assert_allclose(each.features, rows, rtol=1e-4, atol=1e-5)
 
 
 def test_unreadable_images_have_no_rows(config, photos, tmp_path):
@@ -75,6 +61,8 @@ def test_unreadable_images_have_no_rows(config, photos, tmp_path):
         "random", photos, photos, embeddings=tmp_path / "out.npz", config=config, num=1
     )
     assert len(found) == len(NAMES) - 3
+    with pytest.raises(ValueError, match="none of 1 .*0.jpg"):
+        embed("random", [photos / "a" / "0.jpg"], config=config)
 
 
 def test_mistakes_name_the_argument(config, photos, tmp_path):
@@ -82,10 +70,8 @@ def test_mistakes_name_the_argument(config, photos, tmp_path):
     with pytest.raises(ValueError, match=r"^images '.*empty/' must hold images"):
         embed("random", tmp_path / "empty", config=config)
     model = load_backbone("random", config)
-    pixels = np.zeros((2, 8, 8, 3), np.uint8)
-    for images in (pixels, Image.fromarray(pixels[0])):
-        with pytest.raises(TypeError):
-            embed(model, images)
+    with pytest.raises(TypeError, match=r"images must be paths.*use load_backbone and image_tr"):
+        embed(model, [Image.new("RGB", (3, 3))])
     with pytest.raises(ValueError, match="images must have at least one image"):
         embed(model, [])
     with pytest.raises(ValueError, match="config and image_px .* load_backbone"):

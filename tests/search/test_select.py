@@ -97,41 +97,34 @@ def test_mistakes(random, options, message):
         mmssprl.select(random, **options)
 
 
-class TestCommand:
-    @pytest.fixture
-    def file(self, config, photos, tmp_path):
-        Image.open(photos / "a/2.jpg").resize((96, 80)).save(photos / "large.png")
-        found = mmssprl.embed("random", photos, config=config, device="cpu", progress=False)
-        found.save(tmp_path / "a.npz")
-        return tmp_path / "a.npz"
-
-    def test_a_list_and_a_contact_sheet(self, file, photos, tmp_path, capsys):
-        sheet, table = tmp_path / "a.png", tmp_path / "a.csv"
-        command = ["select", str(file), "--num", "9", "--out"]
-        assert main([*command, str(table)]) == 0
-        assert "9 of 11 images" in capsys.readouterr().out
-        command += [str(sheet)]
-        assert main(command) == 0
-        found = mmssprl.select(file, num=9)
-        lines = list(csv.DictReader(table.read_text().splitlines()))
-        assert [line["image"] for line in lines] == [each.image for each in found]
-        figure = draw_selected(found, Images(photos), "diverse")
-        shown = [axes for axes in figure.axes if axes.images]
-        assert [axes.get_title(loc="left")[:2] for axes in shown] == [f"{i}:" for i in range(1, 10)]
-        assert Image.open(sheet).width > 8 * 150
-        moved = photos.rename(tmp_path / "moved")
-        assert main([*command, "--overwrite"]) == 2
-        assert "error: images (--images) must be" in capsys.readouterr().err
-        assert main([*command, "--overwrite", "--images", str(moved)]) == 0
-        (moved / found[0].image).unlink()
-        assert main([*command, "--overwrite", "--images", str(moved)]) == 2
-        assert f"but {found[0].image} is not among" in capsys.readouterr().err
-
-    def test_duplicates_with_the_one_to_keep(self, file, photos, capsys):
-        assert main(["select", str(file), "--method", "duplicates"]) == 0
-        assert "can go" in capsys.readouterr().out
-        found = mmssprl.select(file, method="duplicates", above=0.99)
-        (kept,) = [each for each in found if each.image == "large.png"]
-        assert kept.keep
-        figure = draw_selected(found, Images(photos), "duplicates")
-        assert figure.axes[0].get_title(loc="left") == "1: kept"
+def test_the_command_writes_a_list_and_a_contact_sheet(config, photos, tmp_path, capsys):
+    file, sheet, table = (tmp_path / name for name in ("a.npz", "a.png", "a.csv"))
+    Image.open(photos / "a/2.jpg").resize((96, 80)).save(photos / "large.png")
+    mmssprl.embed("random", photos, config=config, device="cpu", progress=False).save(file)
+    command = ["select", str(file), "--num", "9", "--out"]
+    assert main([*command, str(table)]) == 0
+    assert "9 of 11 images" in capsys.readouterr().out
+    found = mmssprl.select(file, num=9)
+    lines = list(csv.DictReader(table.read_text().splitlines()))
+    assert [line["image"] for line in lines] == [each.image for each in found]
+    figure = draw_selected(found, Images(photos), "diverse")
+    shown = [axes for axes in figure.axes if axes.images]
+    assert [axes.get_title(loc="left")[:2] for axes in shown] == [f"{i}:" for i in range(1, 10)]
+    # Duplicates, with the one to keep.
+    assert main(["select", str(file), "--method", "duplicates"]) == 0
+    assert "can go" in capsys.readouterr().out
+    found = mmssprl.select(file, method="duplicates", above=0.99)
+    (kept,) = [each for each in found if each.image == "large.png"]
+    assert kept.keep
+    figure = draw_selected(found, Images(photos), "duplicates")
+    assert figure.axes[0].get_title(loc="left") == "1: kept"
+    # Images that have moved.
+    command, moved = [*command, str(sheet), "--overwrite"], photos.rename(tmp_path / "moved")
+    assert main(command) == 2
+    assert "error: images (--images) must be" in capsys.readouterr().err
+    command += ["--images", str(moved)]
+    assert main(command) == 0
+    assert Image.open(sheet).width > 8 * 150
+    (moved / "large.png").unlink()
+    assert main([*command, "--num", "11"]) == 2
+    assert "but large.png is not among" in capsys.readouterr().err

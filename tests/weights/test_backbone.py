@@ -5,7 +5,6 @@ import pytest
 import torch
 from helpers.features.probe_folders import write_config
 from mmengine.config import Config
-from torchvision.models import resnet18
 
 from mmssprl.features.backbone import FeatureBackbone
 from mmssprl.weights import find_config, load_network, write_description
@@ -33,18 +32,6 @@ def test_random_weights_follow_the_seed_and_leave_the_generator(config):
     assert not torch.equal(first["conv1.weight"], other["conv1.weight"])
 
 
-def test_all_weights_must_fit(weights, config):
-    cfg = Config.fromfile(config)
-    state = load_network("random", cfg).state_dict()
-    del state["bn1.weight"]
-    state["layer9.weight"] = torch.ones(1)
-    state["conv1.weight"] = torch.ones(4, 3, 7, 7)
-    torch.save(state, weights)
-    match = r"w.pth.*tiny.py.*\(bn1.weight\).*\(layer9.weight\).*\(8, 3, 7, 7\).*config"
-    with pytest.raises(ValueError, match=match):
-        load_network(str(weights), cfg)
-
-
 class TestFindConfig:
     def test_reads_the_description_next_to_the_weights(self, weights, config):
         expected = Config.fromfile(config)
@@ -56,9 +43,8 @@ class TestFindConfig:
         }
         assert (written["image_px"], written["method"]) == (32, "SSPRL")
         cfg = find_config(str(weights), None)
-        spec = expected.model.backbone.to_dict()
-        spec.pop("init_cfg")
-        assert cfg.model.backbone.to_dict() == spec
+        assert {**expected.model.backbone, **cfg.model.backbone} == expected.model.backbone
+        assert "init_cfg" not in cfg.model.backbone
         model = FeatureBackbone.of_config(torch.nn.Identity(), cfg)
         assert (model.image_px, model.pixels, model.mean) == (32, None, (100.0, 110.0, 120.0))
         again = write_description(weights.with_name("again.pth"), cfg)
@@ -67,20 +53,12 @@ class TestFindConfig:
         (weights.with_name("w.json")).rename(weights.with_name("tiny_backbone.json"))
         assert find_config(str(weights.with_name("epoch_3.pth")), None).to_dict() == cfg.to_dict()
 
-    def test_weights_with_a_description_must_be_finite(self, weights, config):
-        write_description(weights, Config.fromfile(config))
-        torch.save({"conv1.weight": torch.full((1,), torch.nan)}, weights)
-        with pytest.raises(ValueError, match=r"1 of 1 tensors .*w\.pth hold NaN"):
-            find_config(str(weights), None)
-
     @pytest.mark.parametrize(
         ("change", "match"),
         [
             ({"backbone": {"type": "os.system", "command": "x"}}, "no type 'os.system'"),
             ({"backbone": {"type": "ResNet", "norm_cfg": {"type": "subprocess.run"}}}, "no type"),
-            ({"backbone": {"type": "ModuleBackbone", "network": "mine:f"}}, "would import 'mine'"),
             ({"image_px": -1}, "image_px"),
-            ({"pixels": 3}, "TypeError"),
         ],
     )
     def test_a_description_is_data(self, weights, config, change, match):
@@ -92,30 +70,23 @@ class TestFindConfig:
     def test_the_folder_of_a_run_means_its_newest_backbone(self, config, tmp_path):
         with pytest.raises(FileNotFoundError, match="epoch_N"):
             find_config(str(tmp_path), None)
-        for number, name in enumerate(("a_best_backbone.pth", "a_backbone.pth")):
-            state = load_network("random", Config.fromfile(config)).state_dict()
-            torch.save({**state, "conv1.weight": state["conv1.weight"] + number}, tmp_path / name)
-            write_description(tmp_path / name, Config.fromfile(config))
-            os.utime(tmp_path / name, (number, number))
+        expected = Config.fromfile(config)
+        for seed, name in enumerate(("a_best_backbone.pth", "a_backbone.pth")):
+            newest = load_network("random", expected, seed=seed).state_dict()
+            torch.save(newest, tmp_path / name)
+            write_description(tmp_path / name, expected)
+            os.utime(tmp_path / name, (seed, seed))
         cfg = find_config(str(tmp_path), None)
         assert cfg.filename.endswith("a_backbone.json")
-        model = load_network(str(tmp_path), cfg)
-        newest = torch.load(tmp_path / "a_backbone.pth")
-        assert torch.equal(model.conv1.weight, newest["conv1.weight"])
+        found = load_network(str(tmp_path), cfg).conv1.weight
+        assert torch.equal(found, newest["conv1.weight"])
 
-    def test_a_resnet_alone_is_known_by_its_tensors(self, tmp_path):
-        path = tmp_path / "w.pth"
-        torch.save(resnet18().state_dict(), path)  # with its classifier
-        cfg = find_config(str(path), None)
-        assert cfg.model.backbone.depth == 18
-        assert load_network(str(path), cfg).depth == 18
-        torch.save({"conv.weight": torch.zeros(1)}, path)
-        with pytest.raises(ValueError, match="ResNet .*the config of their training by --config"):
-            find_config(str(path), None)
-
-    def test_random_weights_need_a_config_with_a_backbone(self, tmp_path):
-        with pytest.raises(ValueError, match="random weights need a config"):
-            find_config("random", None)
+    def test_a_config_with_a_backbone_is_needed(self, weights, tmp_path):
         (tmp_path / "other.py").write_text("x = 1")
-        with pytest.raises(ValueError, match=r"other.py has no model.backbone"):
-            find_config("random", str(tmp_path / "other.py"))
+        for name, config, match in (
+            ("random", None, "random weights need a config"),
+            ("random", str(tmp_path / "other.py"), r"other.py has no model.backbone"),
+            (str(weights), None, "ResNet .*the config of their training by --config"),
+        ):
+            with pytest.raises(ValueError, match=match):
+                find_config(name, config)

@@ -13,7 +13,6 @@ from torch import nn
 
 from mmssprl.weights.checkpoint_file import load_pickle, read_checkpoint, read_state
 
-STATE = {"a.weight": torch.arange(6.0).reshape(2, 3), "a.num_batches_tracked": torch.tensor(7)}
 FORMS = ("archive", "old")
 
 
@@ -26,12 +25,9 @@ class TestReadState:
     def test_joins_the_names_of_tensors_and_arrays(self, tmp_path):
         state = {"a": torch.ones(1), "b": np.array([1, 2], ">f4"), "c": "text", "d": np.array("x")}
         content = {"epoch": 3, "model": state, "best": torch.tensor(0.5), "x": {1: torch.ones(1)}}
-        for name in ("w.pth", "w.pkl"):  # by its content, whatever it is called
-            torch.save(content, tmp_path / name)
-            read = read_state(tmp_path / name)
-            assert {key: value.tolist() for key, value in read.items()} == (
-                {"model.a": [1], "model.b": [1, 2], "best": 0.5}
-            )
+        read = read_state(save(content, tmp_path / "w.pkl"))  # an archive, whatever it is called
+        found = {key: value.tolist() for key, value in read.items()}
+        assert found == {"model.a": [1], "model.b": [1, 2], "best": 0.5}
 
     @pytest.mark.parametrize("content", [[1, 2], {"model": {"a": 1}}, {"a": np.array(["text"])}])
     def test_files_without_tensors(self, content, tmp_path):
@@ -45,33 +41,21 @@ class TestCheckpoints:
     @pytest.mark.parametrize("form", FORMS)
     def test_files_of_mmengine_and_other_projects(self, tmp_path, form, mmap):
         """With the histories of mmengine, and the options of DINO and MAE."""
-        buffer, whole = HistoryBuffer([1.0, 2.0], [1, 3]), torch.arange(24.0).reshape(4, 6)
+        buffer = HistoryBuffer([1.0, 2.0], [1, 3])
         content = {
-            "state_dict": collections.OrderedDict(a=whole[:, ::2], b=nn.Parameter(torch.ones(2))),
-            "half": torch.ones(2, dtype=torch.bfloat16),
+            "state_dict": collections.OrderedDict(a=torch.arange(3), b=nn.Parameter(torch.ones(2))),
             "numbers": [np.float64(0.1), np.int64(7), np.arange(3), np.array(["x"])],
-            "plain": [torch.Size([1]), torch.float16, collections.Counter([3, 3]), {1}, 1j, b"x"],
             "message_hub": {"log_scalars": {"train/loss": buffer}},
             "args": argparse.Namespace(arch="vit_small"),
-            "rows": whole[1:3],
-            "expanded": torch.ones(1, 1).expand(5, 5),
-            "empty": whole[:0],
         }
         read = read_checkpoint(save(content, tmp_path / "w.pth", form), mmap=mmap)
-        assert torch.equal(read["state_dict"]["a"], whole[:, ::2])
-        assert read["state_dict"]["b"].tolist() == [1, 1]
-        assert read["half"].dtype == torch.bfloat16
+        assert [value.tolist() for value in read["state_dict"].values()] == [[0, 1, 2], [1, 1]]
         for mine, theirs in zip(read["numbers"], content["numbers"], strict=True):
             assert type(mine) is type(theirs)
             assert np.array_equal(mine, theirs)
-        assert read["plain"] == content["plain"]
         history = read["message_hub"]["log_scalars"]["train/loss"]
         assert history.mean() == history.statistics("mean") == buffer.mean()
         assert read["args"] == content["args"]
-        assert read["expanded"].stride() == (0, 0)
-        assert read["empty"].shape == (0, 6)
-        read["state_dict"]["a"][1, 0] = 100
-        assert read["rows"][0, 0] == 100, "as one storage"
 
     @pytest.mark.parametrize("form", FORMS)
     @pytest.mark.parametrize(
@@ -79,28 +63,14 @@ class TestCheckpoints:
         [
             (Call(os.mkdir, "sprung"), "posix.mkdir"),
             (Call(getattr, HistoryBuffer, "update"), "builtins.getattr"),
-            (Call(eval, "1"), "eval"),
         ],
     )
     def test_no_code_of_a_file_runs(self, tmp_path, form, call, name, monkeypatch):
         monkeypatch.chdir(tmp_path)
-        path = save({"state_dict": STATE, "trap": call}, tmp_path / "w.pth", form)
+        path = save({"trap": call}, tmp_path / "w.pth", form)
         with pytest.raises(ValueError, match=rf"w\.pth cannot be read \(it asks for {name}"):
             read_checkpoint(path)
         assert [each.name for each in tmp_path.iterdir()] == ["w.pth"]
-
-    @pytest.mark.parametrize("name", ["w.pth", "w.pkl", "w.safetensors"])
-    @pytest.mark.parametrize("data", [b"", b"no weights", b"PK\x03\x04 torn"])
-    def test_damaged_files_are_refused_in_one_line(self, name, data, tmp_path):
-        (tmp_path / name).write_bytes(data)
-        with pytest.raises(ValueError, match=rf"{name} cannot be read \(\w+\); copy it") as caught:
-            read_checkpoint(tmp_path / name)
-        assert "\n" not in str(caught.value)
-
-    def test_a_program_of_torchscript_is_refused(self, tmp_path):
-        torch.jit.script(nn.Linear(1, 1)).save(str(tmp_path / "w.pth"))
-        with pytest.raises(ValueError, match="cannot be read"):
-            read_checkpoint(tmp_path / "w.pth")
 
 
 class TestPickles:

@@ -3,6 +3,7 @@ import reference
 import torch
 import torchvision
 from helpers.reporting.tiny_views import write_config
+from helpers.saving.stopped_runs import assert_equal
 from helpers.weights import published_checkpoints as published
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
@@ -106,80 +107,71 @@ def expected_losses(net, inputs):
     return losses | {f"loss_cross_s{s}": beta[s] * ref.cross_term(z, s, None) for s in (1, 2)}
 
 
-class TestReleased:
-    def test_the_losses_are_those_of_the_original_tensors(self, released, config, tmp_path):
-        out = tmp_path / "ours" / "w.pth"
-        report = convert_weights(save(released, tmp_path / "w.pth"), out, config=config)
-        assert report.branch.prefix == "state_dict.module."
-        assert len(report.branch.tensors) == 126
-        assert report.kept == {"neck.heads": 27, "head.prototypes": 3, "head.correlation": 2}
-        assert report.completed == {
-            "data_preprocessor._extra_state": 1,
-            "head._extra_state": 1,
-            "head.queues": 6,
-            "head.assignments": 1,
-        }
+def test_the_losses_are_those_of_the_original_tensors(released, config, tmp_path):
+    file, out = save(released, tmp_path / "w.pth"), tmp_path / "ours" / "w.pth"
+    report = convert_weights(file, out, config=config)
+    assert report.branch.prefix == "state_dict.module."
+    assert len(report.branch.tensors) == 126
+    assert report.kept == {"neck.heads": 27, "head.prototypes": 3, "head.correlation": 2}
+    assert report.completed == {
+        "data_preprocessor._extra_state": 1,
+        "head._extra_state": 1,
+        "head.queues": 6,
+        "head.assignments": 1,
+    }
+    torch.manual_seed(9)
+    before = torch.random.get_rng_state()
+    again = convert_weights(file, tmp_path / "again.pth", config=config).weights
+    assert torch.equal(torch.random.get_rng_state(), before)
+    first, second = (torch.load(path)["state_dict"] for path in (out, again))
+    assert_equal(first, second, "weights")
+    assert all(value.is_contiguous() for value in first.values())
 
-        model = build(config)
-        load_checkpoint(model, str(out), strict=True)
-        assert model.head.num_iterations == 0
-        assert [queue.num_filled for queue in model.head.queues] == [0, 0, 0]
-        generator = torch.Generator().manual_seed(2)
-        groups = [(group.num_crops, group.px) for group in model.layout.groups]
-        assert groups == [(2, 32), (3, 24), (8, 16), (18, 20)]
-        inputs = [torch.randn(n, 2, 3, px, px, generator=generator) for n, px in groups]
-        model.eval()
-        with torch.no_grad():
-            losses = model.loss(inputs)
-        expected = expected_losses(released, inputs)
-        assert losses.keys() == expected.keys()
-        for name, value in expected.items():
-            torch.testing.assert_close(losses[name], value.float(), rtol=1e-4, atol=1e-5)
-
-    def test_two_conversions_are_equal_and_leave_the_generator(self, released, config, tmp_path):
-        file = save(released, tmp_path / "w.pth")
-        states = []
-        for name in "ab":
-            torch.manual_seed(ord(name))
-            before = torch.random.get_rng_state()
-            out = tmp_path / name / "w.pth"
-            convert_weights(file, out, config=config)
-            assert torch.equal(torch.random.get_rng_state(), before)
-            states.append(torch.load(out)["state_dict"])
-        assert states[0].keys() == states[1].keys()
-        assert all(value.is_contiguous() for value in states[0].values())
-        assert all(torch.equal(states[0][key], states[1][key]) for key in states[0])
+    model = build(config)
+    load_checkpoint(model, str(out), strict=True)
+    assert model.head.num_iterations == 0
+    assert [queue.num_filled for queue in model.head.queues] == [0, 0, 0]
+    generator = torch.Generator().manual_seed(2)
+    groups = [(group.num_crops, group.px) for group in model.layout.groups]
+    assert groups == [(2, 32), (3, 24), (8, 16), (18, 20)]
+    inputs = [torch.randn(n, 2, 3, px, px, generator=generator) for n, px in groups]
+    model.eval()
+    with torch.no_grad():
+        losses = model.loss(inputs)
+    expected = expected_losses(released, inputs)
+    assert losses.keys() == expected.keys()
+    for name, value in expected.items():
+        torch.testing.assert_close(losses[name], value.float(), rtol=1e-4, atol=1e-5)
 
 
-class TestRefusals:
-    def refused(self, state, config, tmp_path, match, error=ValueError):
-        file = published.save({"state_dict": state}, tmp_path / "w.pth")
-        with pytest.raises(error, match=match):
-            convert_weights(file, tmp_path / "ours" / "w.pth", config=config)
-        assert not (tmp_path / "ours" / "w.pth").exists()
+LACKS = r"2 missing \(neck.heads.1.1.running_var, head.correlation.1.weight\)"
+RESNET_50 = r"ssprl-released_resnet50_2xb64-coslr-200e_coco.py.*\d+ missing.*config"
 
-    @pytest.mark.parametrize("config", [None, RELEASED_CONFIG])
-    def test_heads_of_another_size(self, released, config, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)  # no checkout: the name is that of the shipped config
+
+@pytest.mark.parametrize(
+    ("name", "match", "error"),
+    [
         # The default is the released recipe: ResNet-50, 300 and 150 prototypes.
-        match = r"ssprl-released_resnet50_2xb64-coslr-200e_coco.py.*\d+ missing.*config"
-        self.refused(released.state_dict(), config, tmp_path, match)
-
-    def test_a_head_that_is_missing_and_one_without_a_place(self, released, config, tmp_path):
-        state = released.state_dict()
+        (None, RESNET_50, ValueError),
+        (RELEASED_CONFIG, RESNET_50, ValueError),
+        ("tiny_views.py", rf"{LACKS}.*unexpected \(head.prototypes.3.weight\)", ValueError),
+        ("other.py", "model.type='SSPRL'.*other.py.*configs/ssprl", ValueError),
+        ("gone.py", "gone.py", FileNotFoundError),
+    ],
+)
+def test_heads_and_configs_that_do_not_fit_are_refused(
+    name, match, error, released, config, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)  # no checkout: the name is that of the shipped config
+    (tmp_path / "other.py").write_text("model = dict(type='MaskRCNN')")
+    state = released.state_dict()
+    if name == config.name:
         del state["l2g_ptypes1.weight"], state["l_pro_head0.1.running_var"]
         state["local_ptypes2.weight"] = torch.ones(4, 8)
-        missing = r"2 missing \(neck.heads.1.1.running_var, head.correlation.1.weight\)"
-        match = rf"{missing}.*unexpected \(head.prototypes.3.weight\)"
-        self.refused(state, config, tmp_path, match)
-
-    def test_a_config_of_something_else(self, released, tmp_path):
-        other = tmp_path / "other.py"
-        other.write_text("model = dict(type='MaskRCNN')")
-        match = "model.type='SSPRL'.*other.py.*configs/ssprl"
-        self.refused(released.state_dict(), other, tmp_path, match)
-        other.unlink()
-        self.refused(released.state_dict(), other, tmp_path, "other.py", FileNotFoundError)
+    file = published.save({"state_dict": state}, tmp_path / "w.pth")
+    with pytest.raises(error, match=match):
+        convert_weights(file, "ours/w.pth", config=name)
+    assert not (tmp_path / "ours/w.pth").exists()
 
 
 def test_the_published_sizes_fit_the_default_config(tmp_path):

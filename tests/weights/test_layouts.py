@@ -29,70 +29,41 @@ CONFIG = Config({"model": {"backbone": RESNET}})
 _STATE, _VISSL = "state_dict/", "classy_state_dict/base_model/model/"
 _SWA = "callbacks/StochasticWeightAveraging/average_model_state/"
 LAYOUTS = {
-    "swav": "module.=T module.projection_head.=normed module.prototypes.=rows",
+    "swav": "module.=T module.projection_head.=head module.prototypes.=rows",
     "moco": published.MOCO,
     "densecl": f"{_STATE}=queue {_STATE}encoder_q.0.=t {_STATE}encoder_q.1.mlp.=head "
     f"{_STATE}encoder_k.0.=o {_STATE}backbone.=T",
-    "byol": f"{_STATE}online_net.0.=T {_STATE}online_net.1.mlp.=normed {_STATE}target_net.0.=o",
+    "byol": f"{_STATE}online_net.0.=T {_STATE}online_net.1.mlp.=head {_STATE}target_net.0.=o",
     "mmselfsup": f"{_STATE}backbone.=T {_STATE}momentum_encoder.module.0.=o {_STATE}neck.=head "
     "message_hub/=history",
     "ours": f"{_STATE}backbone.=T {_STATE}key_encoder.backbone.=o {_STATE}=queue",
-    "insloc": f"{_STATE}backbone.=T {_STATE}backbone_k.=o {_STATE}=queue",
-    "dino": published.DINO,
-    "timm averaged": f"{_STATE}=x state_dict_ema/=W",
+    "dino": "student/module.backbone.=o teacher/backbone.=T teacher/head.=head =args",
     "torchvision": "=W",
-    "extracted": f"{_STATE}=T:half =epoch",  # as DenseCL, DetCo and OpenSelfSup publish it
-    "detectron2": "model/=T:detectron2:arrays model/stem.fc.=rows:arrays =epoch",
-    "detectron2 fpn": "model/backbone.bottom_up.=T:detectron2 model/backbone.fpn_lateral2.=rows",
-    **{
-        f"under {prefix}": f"{prefix}=W"
-        for prefix in (
-            *("module.", "net.", "encoder.", "_orig_mod.module.", "model._orig_mod.backbone."),
-        )
-    },
-    "arrays": "=W:arrays",
-    "state": "=epoch optimizer/=adam model_state/=W",
-    "three deep": "state/net/model/=W",
-    "mmpretrain": f"{_STATE}backbone.=T {_STATE}head.=head",
-    "Lightning module": f"{_STATE}model.backbone.=W",
+    "detectron2": "model/backbone.bottom_up.=T:detectron2:arrays "
+    "model/backbone.fpn_lateral2.=rows:arrays =epoch",
+    "compiled": "model._orig_mod.backbone.=W",
     "moments by name": "model/=W optimizer/exp_avg/=m",
     "wrapped stage": "model/=W:wrapped",
-    "checkpointed stage": "module.=W:checkpointed",
-    # Averages of a training.
     "timm model_ema": "model/=x model_ema/=W",
     "modelEMA": "model/=x modelEMA/=W",
-    "ema wrapped": "model/=x ema/=W:wrapped",
-    "ema next to the backbone": f"{_STATE}net.=o {_STATE}ema_net.module.=T",
     "ema_state_dict": f"{_STATE}=x ema_state_dict/=W",
     "mmengine's, swapped": f"{_STATE}backbone.=T ema_state_dict/=steps "
     "ema_state_dict/module.backbone.=o",
     "ema of parameters alone": "model/=W ema/=x:parameters",
     "ema without counters": "model/=x ema/=W:uncounted",
-    "AveragedModel": "=steps module.=W",
     "swa": "model/=x swa_model/=steps swa_model/module.=W",
     "Lightning, averaged": f"{_STATE}=W current_model_state/=x averaging_state/=steps",
     "Lightning SWA": f"{_STATE}net.=x {_SWA}net.=W",
-    "student and teacher": "student.=o teacher.=T",
-    # Methods of self-supervision.
-    "lightly": f"{_STATE}backbone.=T:sequential {_STATE}head.=head",
     "Sequential": "=T:sequential",
-    "lightly MoCo": "backbone.=T:sequential backbone_momentum.=o:sequential",
     "lightly DINO": "student_backbone.=o:sequential teacher_backbone.=T:sequential",
     "MoCo v3": f"optimizer/=adam {_STATE}module.base_encoder.=T "
     f"{_STATE}module.base_encoder.fc.=head {_STATE}module.momentum_encoder.=o",
-    "SimSiam": f"{_STATE}module.encoder.=T {_STATE}module.encoder.head.=head",
-    "query and key": "query_encoder/=W key_encoder/=x",
-    "solo-learn": f"{_STATE}backbone.=T {_STATE}momentum_net.=o",
-    "VISSL": f"{_VISSL}trunk/_feature_blocks.=T {_VISSL}heads/=head optimizer/=adam",
     "VISSL DINO": f"{_VISSL}trunk/_feature_blocks.=o "
     "classy_state_dict/loss/momentum_teacher.trunk._feature_blocks.=T",
 }
-FILES = {
-    **{"swav": "w.pth.tar", "torchvision": "w.safetensors", "detectron2": "w.pkl"},
-    "extracted": "legacy.pth",
-}
+FILES = {"torchvision": "w.safetensors", "detectron2": "w.pkl"}
 """Names of files that decide how they are written; others are ``w.pth``."""
-WITHOUT_COUNTERS = ("extracted", "detectron2", "detectron2 fpn", "ema without counters")
+WITHOUT_COUNTERS = ("detectron2", "ema without counters")
 
 
 def prefixes_of(name):
@@ -113,8 +84,7 @@ def write_layout(name, trunk, folder):
 @pytest.fixture(scope="module")
 def trunk():
     torch.manual_seed(0)
-    net = published.randomise(published.Narrow())
-    return published.trunk_of(net.half().float())  # so that half is enough
+    return published.trunk_of(published.randomise(published.Narrow()))
 
 
 def assert_is(state, trunk):
@@ -142,7 +112,6 @@ def test_convert_and_every_command_read_the_same_backbone(name, trunk, tmp_path,
     assert (report.branch.prefix, list(report.branch.others)) == (prefix, others)
     assert report.completed == ({} if has_counters else {"num_batches_tracked": 21})
     assert report.kept == {}
-    # A plain state dict under torchvision's names.
     assert_is(torch.load(report.weights, weights_only=True), trunk)
 
 
@@ -217,7 +186,14 @@ def test_the_wanted_names_and_shapes_decide(trunk, tmp_path):
     assert_is(read_branch(published.save({"net": own}, file), own).tensors, own)
 
 
-def test_only_a_prefix_chooses_the_network_without_one(trunk, tmp_path):
+def test_a_prefix_chooses_another_network_or_the_one_without(trunk, tmp_path):
+    file = write_layout("dino", trunk, tmp_path)
+    branch = read_branch(file, prefix="student")
+    assert (branch.prefix, branch.others) == ("student.module.backbone.", ())
+    assert not any(value.any() for value in branch.tensors.values())
+    match = r"no tensor of .*w\.pth begins with the prefix nobody\.; .*student\.module"
+    with pytest.raises(ValueError, match=match):
+        read_branch(file, prefix="nobody")
     content = {**trunk, **under("ema.", other(trunk))}
     file = published.save(content, tmp_path / "w.pth")
     assert read_branch(file).prefix == "ema."
@@ -243,3 +219,34 @@ def test_transformers_are_read_but_not_converted(name, tmp_path, capsys):
     assert capsys.readouterr().out == line
     with pytest.raises(ValueError, match=r"must be a ResNet .*w\.pth .*--config"):
         convert_weights(file, tmp_path / "c.pth")
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "match"),
+    [
+        (
+            {"conv1.weight": torch.ones(64, 3, 3, 3), "layer4.1.bn9.bias": torch.ones(1)},
+            {},
+            r"w.pth.*1 missing \(bn1.bias\).*1 unexpected \(layer4.1.bn9.bias\)"
+            r".*\(64, 3, 3, 3\) instead of \(64, 3, 7, 7\)",
+        ),
+        ({"bn1.bias": torch.full((64,), torch.nan)}, {}, r"1 of 126.*w.pth.*NaN.*bn1.bias"),
+        ({}, {"config": "any.py"}, "config .*ptypes.weight"),
+    ],
+)
+def test_what_is_no_resnet_is_not_converted(change, options, match, trunk, tmp_path):
+    state = {key: value for key, value in trunk.items() if key != "bn1.bias"} | change
+    file = published.save(state, tmp_path / "w.pth")
+    with pytest.raises(ValueError, match=match):
+        convert_weights(file, tmp_path / "ours" / "w.pth", **options)
+    assert not [*(tmp_path / "ours").iterdir()]
+
+
+def test_convert_replaces_neither_its_input_nor_a_description(trunk, tmp_path):
+    file = published.save(trunk, tmp_path / "w.pth")
+    with pytest.raises(ValueError, match=r"must not be the input file, .*w\.pth"):
+        convert_weights(file, file, overwrite=True)
+    (tmp_path / "out.json").write_text("mine")
+    with pytest.raises(FileExistsError, match=r"out\.json.*overwrite"):
+        convert_weights(file, tmp_path / "out.pth")
+    assert (tmp_path / "out.json").read_text() == "mine"

@@ -43,8 +43,8 @@ def contents(index):
     return [(), ("red",), ("green",), ("red", "green")][index % 4]
 
 
-def write_coco(tmp_path):
-    """24 + 12 images; ids of categories run against their order in the file."""
+def write_coco(tmp_path, *, mixed=False):
+    """24 + 12 images, two of five with a wrong label if ``mixed``."""
     root = tmp_path / "coco"
     for split, count in (("train2014", 24), ("val2014", 12)):
         images, annotations = [], []
@@ -54,6 +54,7 @@ def write_coco(tmp_path):
             for name in contents(i):
                 # Ids against the order of the names: the order of ids counts.
                 category = {"green": 3, "red": 7}[name]
+                category = 10 - category if mixed and i % 5 < 2 else category
                 annotations.append({"id": len(annotations), "image_id": i, "category_id": category})
         categories = [{"id": 7, "name": "red"}, {"id": 3, "name": "green"}]
         content = {"images": images, "annotations": annotations, "categories": categories}

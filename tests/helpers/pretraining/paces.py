@@ -19,12 +19,6 @@ FORECAST = Forecast(PACE, 4, 6, {"interval": 1}, Path())
 
 
 def stub_pace(monkeypatch, **changes):
-    """Make `pretrain` believe that a step takes this; returns the configs it asked about."""
-    asked = []
-
-    def measure(cfg, *, amp, num_devices, num_steps, budget_s=None):
-        asked.append((cfg, amp, num_devices))
-        return replace(PACE, **changes)
-
-    monkeypatch.setattr("mmssprl.pretraining.forecast.measure_pace", measure)
-    return asked
+    """Make `pretrain` believe that a step takes this."""
+    pace = replace(PACE, **changes)
+    monkeypatch.setattr("mmssprl.pretraining.forecast.measure_pace", lambda cfg, **options: pace)

@@ -1,21 +1,10 @@
 """A page of `report` as a browser understands it."""
 
-import json
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 
-HOSTILE = "<img src=x onerror=alert(1)>&amp;\"'$x$.jpg"
-"""Name of a file."""
 _VOID = {"meta", "img", "br"}
-
-
-def collapse(run):
-    """Rewrite the log of a run: all images have nearly the same embedding."""
-    (log,) = run.glob("*/vis_data/scalars.json")
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
-    collapsed = {"embedding_spread": 0.01, "effective_rank": 1.2}
-    log.write_text("".join(json.dumps({**line, **collapsed}) + "\n" for line in lines))
 
 
 @dataclass

@@ -52,27 +52,20 @@ def under(prefix, tensors):
     return {prefix + key: value for key, value in tensors.items()}
 
 
-def mlp(*sizes, norm=False):
-    layers = [nn.Linear(sizes[0], sizes[1])]
-    if norm:
-        layers.append(nn.BatchNorm1d(sizes[1]))
-    return nn.Sequential(*layers, nn.ReLU(), nn.Linear(*sizes[1:])).state_dict()
-
-
 def other(trunk):
     """The same names with other values: a momentum copy, which must not be taken."""
     return {key: torch.zeros_like(value) for key, value in trunk.items()}
 
 
 def sequential(trunk):
-    """Of ``nn.Sequential(*list(resnet.children())[:-1])``, as in lightly's examples."""
+    """Names in ``nn.Sequential(*list(resnet.children())[:-1])``, as in lightly's examples."""
     places = {"conv1": 0, "bn1": 1, "layer1": 4, "layer2": 5, "layer3": 6, "layer4": 7}
     parts = ((*key.partition("."), value) for key, value in trunk.items())
     return {f"{places[part]}{dot}{rest}": value for part, dot, rest, value in parts}
 
 
 def inside(wrapper, state):
-    """Of a network whose first stage alone is wrapped."""
+    """Names in a network whose first stage alone is wrapped."""
     return {key.replace("layer1.", f"layer1.{wrapper}."): v for key, v in state.items()}
 
 
@@ -80,30 +73,18 @@ def without(part, state):
     return {key: value for key, value in state.items() if part not in key}
 
 
-def detectron2(trunk):
-    """The names that the tests of the export know; there are no counters of BatchNorm steps."""
-    renamed = {to_detectron2(key): value for key, value in trunk.items()}
-    renamed.pop(None)
-    return renamed
-
-
-FORMS = {
-    # The same network, written in another way.
+FORMS = {  # of one network
     "sequential": sequential,
     "wrapped": lambda state: inside("_orig_mod", state),
-    "checkpointed": lambda state: inside("_checkpoint_wrapped_module", state),
     "parameters": lambda state: without("batches", without("running", state)),
     "uncounted": lambda state: without("batches", state),
     "arrays": lambda state: {key: value.numpy() for key, value in state.items()},
-    "half": lambda state: {key: value.half() for key, value in without("batches", state).items()},
-    "detectron2": detectron2,
+    "detectron2": lambda state: {to_detectron2(k): v for k, v in without("batches", state).items()},
 }
-BESIDE = {
-    # What checkpoints hold besides networks.
+BESIDE = {  # a network
     "epoch": lambda: {"epoch": 200, "arch": "resnet50", "author": "somebody"},
     "adam": lambda: {"state": {0: {"exp_avg": torch.ones(64, 3, 7, 7)}}, "param_groups": [{}]},
-    "head": lambda: mlp(64, 8, 4),
-    "normed": lambda: mlp(64, 8, 4, norm=True),
+    "head": lambda: nn.Sequential(nn.Linear(64, 8), nn.BatchNorm1d(8)).state_dict(),
     "queue": lambda: {"queue": torch.randn(4, 6), "queue_ptr": torch.zeros(1, dtype=torch.long)},
     "rows": lambda: {"weight": torch.randn(6, 4)},
     "steps": lambda: {"steps": torch.tensor(3), "n_averaged": torch.tensor(3)},
@@ -113,10 +94,6 @@ BESIDE = {
 MOCO = (
     "=epoch state_dict/module.encoder_q.=T state_dict/module.encoder_q.fc.=head "
     "state_dict/module.encoder_k.=o state_dict/module.=queue optimizer/=adam"
-)
-DINO = (
-    "student/module.backbone.=o student/module.head.=head teacher/backbone.=T "
-    "teacher/head.=head =args"
 )
 
 
@@ -157,5 +134,5 @@ def save(content, path):
     elif path.suffix == ".safetensors":
         save_file(content, path)
     else:
-        torch.save(content, path, _use_new_zipfile_serialization="legacy" not in path.name)
+        torch.save(content, path)
     return path

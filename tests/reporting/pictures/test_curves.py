@@ -6,43 +6,15 @@ from mmssprl.probing.hook import Probe
 from mmssprl.reporting.pictures import draw_losses
 from mmssprl.reporting.pictures.curves import draw_health
 
-TERMS = ("pyramid_s0", "pyramid_s1", "pyramid_s2", "cross_s1", "cross_s2")
 
-
-def record(step, relative=1.0):
-    losses = {f"loss_{name}": 3.0 for name in TERMS}
-    losses |= {f"relative_{name}": relative for name in TERMS}
-    return {"lr": 0.1 / step, **losses, "loss": 9.0, "epoch": 1, "iter": step, "step": step}
-
-
-@pytest.fixture
-def work_dir(tmp_path):
-    folder = tmp_path / "run"
-    folder.mkdir()
-    write_config(folder, "")
-    return folder
-
-
-class TestDrawLosses:
-    def test_a_uniform_prediction_lies_on_chance(self, work_dir):
-        write_log(work_dir, [record(1), record(2, 0.5)])
-        panels = {axes.get_title(loc="left"): axes for axes in draw_losses(work_dir).axes}
-        pyramid = [f"$L_{{pyr}}$, {place}" for place in ("image", "level 1", "level 2")]
-        cross = [f"$L_{{cross}}$, level {level}" for level in (1, 2)]
-        assert list(panels) == [*pyramid, *cross, "learning rate"]
-        assert list(panels.pop("learning rate").lines[0].get_ydata()) == [0.1, 0.05]
-        for axes in panels.values():
-            line, chance = axes.lines
-            assert line.get_xydata().tolist() == [[1, 1], [2, 0.5]]
-            assert chance.get_ydata()[0] == 1
-
-    def test_other_folders_are_named(self, work_dir):
-        write_log(work_dir, [{"lr": 0.1, "loss": 1.0, "step": 1}])
-        with pytest.raises(ValueError, match=r"\['loss', 'lr', 'step'\]"):
-            draw_losses(work_dir)
-        (work_dir / "tiny_views.py").write_text("model = dict()")
-        with pytest.raises(ValueError, match=r"pre-training model.*tiny_views\.py"):
-            draw_losses(work_dir)
+def test_folders_without_losses_or_a_pretraining_are_named(tmp_path):
+    config = write_config(tmp_path, "")
+    write_log(tmp_path, [{"lr": 0.1, "loss": 1.0, "step": 1}])
+    with pytest.raises(ValueError, match=r"\['loss', 'lr', 'step'\]"):
+        draw_losses(tmp_path)
+    config.write_text("model = dict()")
+    with pytest.raises(ValueError, match=r"pre-training model.*tiny_views\.py"):
+        draw_losses(tmp_path)
 
 
 def test_panels_are_of_what_the_log_has():

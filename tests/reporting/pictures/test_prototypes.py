@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 import torch
-from helpers.datasets.image_folders import save
 from helpers.reporting.tiny_views import write_config
 from matplotlib.colors import to_rgb
 from mmengine.config import Config
@@ -79,30 +78,23 @@ def test_choices_and_the_nearest_are_those_of_the_colours(found):
     assert tile.words == "words"
 
 
-def test_the_newest_checkpoint_of_a_run_is_taken(tmp_path):
-    config = write_config(tmp_path, "")
-    save(tmp_path / "images" / "0.png", 0, (40, 40))
-    images = UnlabeledImages(str(tmp_path / "images"))
+def test_a_run_must_have_a_checkpoint_that_fits(tmp_path):
+    write_config(tmp_path, "")
     with pytest.raises(UserFileNotFoundError, match=f"{tmp_path} has no checkpoint yet"):
-        Assignments.of_run(tmp_path, images)
-    content = {"meta": {"epoch": 2, "iter": 6}}
-    content["state_dict"] = build_model(Config.fromfile(config).model.to_dict()).state_dict()
-    torch.save(content, tmp_path / "epoch_2.pth")
+        Assignments.of_run(tmp_path, None)
+    state = {"backbone.conv1.weight": torch.ones(1)}
+    torch.save({"meta": {"epoch": 2, "iter": 6}, "state_dict": state}, tmp_path / "epoch_2.pth")
     (tmp_path / "last_checkpoint").write_text("/moved/epoch_2.pth")
-    assert Assignments.of_run(tmp_path, images).indices == [0]
-    content["state_dict"] = {"backbone.conv1.weight": torch.ones(1)}
-    torch.save(content, tmp_path / "epoch_2.pth")
     with pytest.raises(ValueError, match=r"(?s)epoch_2\.pth.*backbone\.conv1\.weight \(1,\)"):
-        Assignments.of_run(tmp_path, images)
+        Assignments.of_run(tmp_path, None)
 
 
 def texts(figure):
-    """All that a figure says."""
     parts = [text.get_text() for text in figure.findobj(lambda a: hasattr(a, "get_text"))]
     return "\n".join(parts)
 
 
-def test_parts_of_a_prototype(found):
+def test_a_prototype_has_its_parts_and_its_neighbours(found):
     weights = found.model.head.correlation[0].weight.data  # (K_0, K_1)
     weights[GREEN] = torch.linspace(0.1, 0.2, weights.shape[1])
     weights[GREEN, 3] = 0.9
@@ -115,12 +107,8 @@ def test_parts_of_a_prototype(found):
     image = figure.axes[0].images[0].get_array()
     orange, blue = (np.array(to_rgb(colour)) * 255 for colour in CATEGORIES[:2])
     assert (np.abs(image - orange).max(-1) < 9).sum() > (np.abs(image - blue).max(-1) < 9).sum() > 0
-
-
-def test_map_shows_used_prototypes_and_their_neighbours(found):
     told = texts(draw_prototype_map(found))
     assert "choose 2 of them" in told
-    cosine = torch.nn.functional.cosine_similarity(
-        *found.model.head.prototypes[0].weight[[RED, GREEN]], dim=0
-    )
+    red, green = found.model.head.prototypes[0].weight[[RED, GREEN]]
+    cosine = torch.cosine_similarity(red, green, dim=0)
     assert f"{GREEN}: cosine {cosine:.2f}" in told or f"{RED}: cosine {cosine:.2f}" in told

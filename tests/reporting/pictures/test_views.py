@@ -24,29 +24,25 @@ def views(tmp_path):
     return write_config(tmp_path, "")
 
 
-class TestCutViews:
-    def test_every_scale_in_order_and_boxes_show_what_the_crops_hold(self, views):
-        slots = cut_views(Config.fromfile(views), ramp())
-        assert [(s.slot.role, s.slot.scale, s.cut.shape[:3]) for s in slots] == [
-            ("image", 0, (2, 1, 32)),
-            ("small", 0, (3, 1, 16)),
-            ("patch", 1, (2, 4, 16)),
-            ("patch", 2, (2, 9, 20)),
-        ]
-        for drawn in slots:
-            left, top, right, bottom = np.moveaxis(drawn.boxes, -1, 0)  # (V, P) each
-            red, green = drawn.cut.mean(axis=(2, 3))[..., :2].transpose(2, 0, 1)
-            np.testing.assert_allclose(red, 255 * (left + right) / 320, atol=3)
-            np.testing.assert_allclose(green, 255 * (top + bottom) / 240, atol=3)
-            width = np.diff(drawn.cut[:, :, 0, [0, -1], 0].astype(int))[..., 0]
-            np.testing.assert_allclose(width, 255 * (right - left) / 160, rtol=0.2, atol=4)
-
-    def test_the_seed_decides_and_the_global_generator_is_left(self, views):
-        before = torch.random.get_rng_state()
-        first, again = (cut_views(Config.fromfile(views), ramp()) for _ in range(2))
-        assert torch.equal(torch.random.get_rng_state(), before)
-        for a, b in zip(first, again, strict=True):
-            assert np.array_equal(a.augmented, b.augmented)
+def test_every_scale_in_order_and_boxes_show_what_the_crops_hold(views):
+    before = torch.random.get_rng_state()
+    slots, again = (cut_views(Config.fromfile(views), ramp()) for _ in range(2))
+    assert torch.equal(torch.random.get_rng_state(), before)
+    for drawn, same in zip(slots, again, strict=True):
+        assert np.array_equal(drawn.augmented, same.augmented)
+    assert [(s.slot.role, s.slot.scale, s.cut.shape[:3]) for s in slots] == [
+        ("image", 0, (2, 1, 32)),
+        ("small", 0, (3, 1, 16)),
+        ("patch", 1, (2, 4, 16)),
+        ("patch", 2, (2, 9, 20)),
+    ]
+    for drawn in slots:
+        left, top, right, bottom = np.moveaxis(drawn.boxes, -1, 0)  # (V, P) each
+        red, green = drawn.cut.mean(axis=(2, 3))[..., :2].transpose(2, 0, 1)
+        np.testing.assert_allclose(red, 255 * (left + right) / 320, atol=3)
+        np.testing.assert_allclose(green, 255 * (top + bottom) / 240, atol=3)
+        width = np.diff(drawn.cut[:, :, 0, [0, -1], 0].astype(int))[..., 0]
+        np.testing.assert_allclose(width, 255 * (right - left) / 160, rtol=0.2, atol=4)
 
 
 class TestDrawViews:
@@ -69,28 +65,19 @@ class TestDrawViews:
         tile = draw_views(views, image).axes[-5]
         assert tile.texts[0].get_text() == "3 of 3 x 3 patches of 20 px"
 
-    def test_the_command_writes_and_does_not_replace(self, tmp_path, views, image, capsys):
-        argv = ["visualize", "views", str(views), str(image), str(tmp_path / "out.png")]
-        (tmp_path / "out.png").write_text("old")
-        assert main(argv) == 2
-        assert "overwrite" in capsys.readouterr().err
-        assert main([*argv, "--overwrite"]) == 0
-        with Image.open(tmp_path / "out.png") as picture:
-            assert picture.width > 1000
-            assert len(picture.convert("RGB").getcolors(2**24)) > 1000
+    def test_the_command_writes_and_does_not_replace(self, tmp_path, views, image):
+        out = tmp_path / "out.png"
+        argv = ["visualize", "views", str(views), str(image), str(out)]
+        assert [main(words) for words in (argv, argv)] == [0, 2]
+        assert len(Image.open(out).convert("RGB").getcolors(2**24)) > 1000
 
 
-@pytest.mark.parametrize(
-    ("method", "rows", "num_learners"),
-    [("swav-small", [0, 0], 0), ("ssprl-small", [0, 0, 1, 2], 2), ("pyramid-only", [0, 1, 2], 0)],
-)
-def test_the_method_has_its_small_views_and_only_its_own_terms(method, rows, num_learners):
-    cfg = BY_KEY[method].config_at("scenes")
-    (axes,) = draw_method(cfg, ramp()).axes
+@pytest.mark.parametrize(("method", "rows"), [("swav-small", [0, 0]), ("pyramid-only", [0, 1, 2])])
+def test_the_method_has_its_small_views_and_only_its_own_terms(method, rows):
+    (axes,) = draw_method(BY_KEY[method].config_at("scenes"), ramp()).axes
     texts = [text.get_text() for text in axes.texts]
     assert [int(text[4]) for text in texts if text.startswith("s = ")] == rows
-    assert sum("Eq. 3" in text for text in texts) == (num_learners > 0)
-    assert sum(text.startswith("$g_") for text in texts) == num_learners
+    assert not any("Eq. 3" in text or text.startswith("$g_") for text in texts)
 
 
 def test_the_method_has_scales_prototypes_and_learners_of_the_config(views):
