@@ -70,7 +70,7 @@ class Teacher(nn.Module):
         return total.hexdigest()
 
 
-@called("teacher", field="--teacher")
+@called("teacher must", field="weights must")
 def load_teacher(weights: str, run: Config | None = None) -> Teacher:
     """Read a teacher: a file, 'supervised', timm/NAME[:FILE], or package.module:function.
 

@@ -18,7 +18,7 @@ from mmssprl.datasets.transforms.teacher_crop import TeacherCrop, grid_of
 from mmssprl.distillation import maps
 from mmssprl.distillation.maps import MAPS, keep_maps, principal_components
 from mmssprl.distillation.teacher import Teacher, load_teacher
-from mmssprl.errors import UserFileExistsError, UserOSError, UserValueError
+from mmssprl.errors import UserError, UserFileExistsError, UserOSError, UserValueError
 from mmssprl.models import TimmBackbone
 from mmssprl.weights import build_backbone, write_description
 
@@ -123,16 +123,17 @@ def test_a_file_of_ours_is_a_teacher_by_its_description(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("function", "message"),
+    ("weights", "message"),
     [
-        ("vector", "a feature map, but this one gives a vector of 5 features"),
-        ("wrapped", r"must take RGB images of any size, but .*:wrapped raises RuntimeError"),
-        ("nothing", "a NoneType"),
+        (f"{OWN}:vector", "a feature map, but this one gives a vector of 5 features"),
+        (f"{OWN}:wrapped", r"must take RGB images of any size, but .*:wrapped raises RuntimeE"),
+        (f"{OWN}:nothing", "a NoneType"),
+        ("w.pth", "^teacher must be .*, but there is no w.pth; correct the path"),
     ],
 )
-def test_networks_that_are_no_teachers_are_refused(function, message):
-    with pytest.raises(UserValueError, match=message):
-        load_teacher(f"{OWN}:{function}")
+def test_what_is_no_teacher_is_refused(weights, message):
+    with pytest.raises(UserError, match=message):
+        load_teacher(weights)
 
 
 @pytest.mark.usefixtures("small")

@@ -9,6 +9,7 @@ from helpers.datasets.photo_folders import write_photos
 from helpers.package.checkout import ROOT
 from helpers.pretraining.paces import stub_pace
 from helpers.pretraining.recipes import choose, config_of
+from helpers.saving.stopped_runs import assert_equal
 from mmengine.config import Config
 
 import mmssprl
@@ -75,14 +76,15 @@ def test_a_teacher_of_a_distillation_is_named_by_its_whole_path(tmp_path, monkey
         assert cfg.model.dense_weight == (0 if backbone == "vit-small" else 0.5)
 
 
-def test_an_anchored_run_learns_the_maps_of_its_start(tmp_path, capsys, monkeypatch):
+def test_an_anchored_run_learns_the_maps_of_its_start_and_resumes(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     stub_pace(monkeypatch)
     write_photos(tmp_path / "photos", 16)
     torch.save(build_model({"type": "ResNet", "depth": 18}).state_dict(), "w.pth")
     given = {"backbone": "resnet18", "epochs": 2, "batch_size": 8, "image_px": 32}
     given |= {"num_workers": 0, "weights": "w.pth", "teacher": "w.pth"}
-    mmssprl.pretrain("photos", "run", **given)
+    options = {"default_hooks.checkpoint.max_keep_ckpts": 2}
+    first = mmssprl.pretrain("photos", "run", **given, cfg_options=options)
     printed = capsys.readouterr().out
     assert "teacher    the start itself" in printed
     assert "no report" not in printed
@@ -94,6 +96,11 @@ def test_an_anchored_run_learns_the_maps_of_its_start(tmp_path, capsys, monkeypa
     logged = "".join(path.read_text() for path in Path("run").rglob("scalars.json"))
     for name in ("loss_pyramid_s0", "loss_distill_s0", "loss_cells", "cosine_shuffled_cells"):
         assert f'"{name}"' in logged
+    ended = torch.load(first, weights_only=True)
+    for path in [Path(first), Path("run/epoch_2.pth"), Path("run/last_checkpoint")]:
+        path.unlink()
+    again = mmssprl.pretrain("photos", "run", resume=True)
+    assert_equal(torch.load(again, weights_only=True), ended, "weights")
 
 
 def mean_map(file, **wanted):
