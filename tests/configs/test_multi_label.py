@@ -30,6 +30,7 @@ def build(cfg):
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_model_trains_one_step_on_its_own_image_size(path):
     assert len(CONFIGS) == 12
+    assert sum("_resnet50_" in each.name for each in CONFIGS) == 5
     cfg = Config.fromfile(path)
     model = build(cfg)
     px = cfg.train_dataloader.dataset.pipeline[1]["scale"]

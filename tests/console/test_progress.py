@@ -19,7 +19,7 @@ def test_lines_replace_the_bar_without_a_terminal(capsys):
     first, *others = capsys.readouterr().err.splitlines()
     assert first == "reading: 0 of 4, 0 s"  # a slow first item gives no estimate
     assert 2 <= len(others) <= 5
-    assert re.fullmatch(r"reading: [1-3] of 4 \(about [01] s left\), 0 s", others[-1])
+    assert re.fullmatch(r"reading: [1-3] of 4 \(about \d s left\), \d s", others[-1])
     assert [*watch(iter([1]), "reading", shown=False)] == [1]
     assert capsys.readouterr().err == ""
 

@@ -39,7 +39,7 @@ SHORTER = {
 
 
 @pytest.mark.fence
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.stem)
 def test_every_command_on_a_page_is_understood(page):
     fences = re.findall("^```(?:bash|python)", page.read_text(), re.MULTILINE)
     assert len([*blocks_of(page)]) == len(fences), "no block is overlooked"

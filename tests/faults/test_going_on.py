@@ -11,6 +11,7 @@ from unittest import mock
 
 import psutil
 import pytest
+import torch
 from helpers.datasets.labelled_folders import write_coco, write_masks, write_weights
 from helpers.engine.toy_run import write_config
 from helpers.saving.stopped_runs import (
@@ -131,6 +132,8 @@ class TestBetweenCheckpoints:
     def test_gradients_that_are_being_summed_up_are_waited_for(self, tmp_path):
         config, options = write_config(tmp_path, SCHEDULE), {"optim_wrapper.accumulative_counts": 2}
         train(config, tmp_path / "whole", options=options)
+        state = torch.load(tmp_path / "whole/epoch_2.pth", weights_only=True)["state_dict"]
+        assert state["linear.weight"] != 0
         train(config, tmp_path / "cut", stops=(0, 2, 4), options=options)
         assert_equal_runs(tmp_path / "cut", tmp_path / "whole", "epoch_2.pth")
 

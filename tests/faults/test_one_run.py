@@ -47,6 +47,7 @@ def test_the_second_is_refused_until_the_first_is_killed(tmp_path, monkeypatch, 
         holder.kill()
     run(prepare_train_config("toy.py", work_dir="run"), "train")
     assert (tmp_path / "run/epoch_1.pth").exists()
+    assert not (tmp_path / "run/.lock").exists()
 
 
 def test_the_lock_is_deleted_afterwards_and_a_user_s_file_stays(tmp_path):

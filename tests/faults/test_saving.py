@@ -174,7 +174,7 @@ class TestOrder:
 class TestFullDisk:
     @pytest.mark.parametrize(
         ("place", "number"),
-        [(place, errno.EDQUOT) for place in ("fsync", "log")]
+        [*itertools.product(("fsync", "log"), (errno.ENOSPC, errno.EDQUOT))]
         + [(file, errno.ENOSPC) for file in ("epoch_2.pth", "toy.py")],
     )
     def test_what_was_saved_stays(self, work, monkeypatch, number, place):

@@ -142,6 +142,7 @@ def test_numbers_are_as_asked_or_follow_images_devices_and_weights(asked, chosen
     ("options", "match"),
     [
         ({"image_px": 100_000}, "image_px .* 2048 pixels, but got 100000"),
+        ({"image_px": 7}, "image_px must be at least 32"),
         ({"lr": math.nan}, "lr must be above 0, but got nan"),
         ({"val_share": 1.0}, "val_share must be .* but got 1"),
     ],

@@ -58,6 +58,14 @@ def target(samples, image, place):
     return torch.from_numpy(mean / np.linalg.norm(mean))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_backbone_runs_in_chunks(kind):
+    model = build(kind, num_chunks=2)
+    inputs, samples = step_of(model)
+    model.loss(inputs, samples)
+    assert model.backbone.bn1.num_batches_tracked == 2 * len(inputs)
+
+
 @pytest.mark.fence
 @pytest.mark.parametrize("dense_weight", [0.0, 0.3])
 def test_the_loss_equals_loops_in_float64(dense_weight):
@@ -67,7 +75,7 @@ def test_the_loss_equals_loops_in_float64(dense_weight):
     assert any(each.any() for each in mirrored)
     assert not all(each.all() for each in mirrored)
     found = model.loss(inputs, samples)
-    maps = [last_outputs(model.backbone, crops) for crops in inputs]
+    maps = [model.backbone(x.flatten(0, 1))[-1].unflatten(0, x.shape[:2]) for x in inputs]
     scales = model.layout.split([each.mean((-2, -1)) for each in maps])
     embeddings = [each.detach().double() for each in model.neck(scales)]
     for scale, places in enumerate(model.layout.split(samples["places"])):

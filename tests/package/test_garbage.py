@@ -136,6 +136,7 @@ READERS = {
     "config": partial(file, "a.py", read_config_file),
     "weights": partial(file, "a.pth", read_branch),
     "safetensors": partial(file, "a.safetensors", read_branch),
+    "detectron2": partial(file, "a.pkl", read_branch),
     "weights' description": partial(file, "a.json", read_description),
     "embeddings": partial(file, "a.npz", read_embeddings),
     "probes": partial(file, "probe.csv", read_probes),

@@ -35,6 +35,7 @@ def test_a_teacher_chooses_the_method_and_is_a_row():
     ):
         with pytest.raises(UserValueError, match=match):
             choose(method, weights=weights, teacher="w.pth")
+    assert choose("distill", weights="w.pth", teacher="w.pth").method.key == "distill"
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,9 @@ def test_a_method_is_reported_with_what_it_has(method, tmp_path, monkeypatch, ca
     assert ("must be in use" in page.text("health")) == prototypes
     assert title in page.text("header")
     assert [link["href"] for link in page.of("a")] == [f"#{name}" for name in sections[1:]]
-    panels = [axes for axes in draw_losses(run).axes if axes.get_visible()]
+    figure = draw_losses(run)
+    figure.canvas.draw()  # reads the formulas of the titles
+    panels = [axes for axes in figure.axes if axes.get_visible()]
     curves = {axes.get_title(loc="left"): axes.lines for axes in panels}
     assert curves.pop("learning rate")[0].get_ydata().tolist() == [0.1] * 8
     for line, chance in curves.values():

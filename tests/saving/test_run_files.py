@@ -72,7 +72,7 @@ class TestRefused:
             torch.save(part, file)
             with pytest.raises(UserError, match=f"it lacks {missing}"):
                 resume_file(work)
-        tools_test(work)  # its weights are all there
+            tools_test(work)  # its weights are all there
 
     @pytest.mark.parametrize("path", [resume_by, load_from, tools_test])
     def test_another_model(self, work, path):

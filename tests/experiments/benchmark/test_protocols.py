@@ -1,6 +1,5 @@
 import math
 import re
-from itertools import chain
 
 import pytest
 from helpers.experiments.tiny_benchmark import NARROW, protocol, save_backbone, transfer_run
@@ -8,6 +7,7 @@ from mmengine.config import Config
 
 from mmssprl.config.shipped import shipped
 from mmssprl.experiments.benchmark.protocols import (
+    DATA_PREFIX,
     METRICS,
     PROTOCOLS,
     WORDS,
@@ -17,15 +17,21 @@ from mmssprl.experiments.benchmark.protocols import (
 )
 from mmssprl.experiments.execute import Jobs, execute_runs
 
+CASES = [(size, each) for size, protocols in PROTOCOLS.items() for each in protocols]
 
-@pytest.mark.parametrize("case", chain(*PROTOCOLS.values()), ids=str)
-def test_the_config_is_that_of_the_protocol(case):
+
+@pytest.mark.parametrize(("size", "case"), CASES, ids=str)
+def test_the_config_is_that_of_the_protocol_and_of_the_size(size, case):
     cfg = Config.fromfile(shipped(case.config))
+    for split in ("train", "test"):
+        root = cfg[f"{split}_dataloader"].dataset.data_root
+        assert root.startswith(f"{DATA_PREFIX[size]}/")
     if case.name.startswith("semisup-"):
         fraction = cfg.train_dataloader.dataset.get("fraction", 1.0)
         assert f"semisup-{100 * fraction:.0f}" == case.name
     found = re.search(r"_(\d+)xb(\d+)", case.config)  # the small ones have none
     gpus, images = map(int, found.groups()) if found else (1, 0)
+    assert not found or cfg.train_dataloader.batch_size == images
     assert case.images_per_step == (0 if gpus == 1 else gpus * images)
 
 
