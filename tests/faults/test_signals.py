@@ -99,7 +99,12 @@ def call(tmp_path, monkeypatch, on_cpu):
     return call
 
 
-def test_a_closed_terminal_saves_and_the_printed_line_resumes(config, tmp_path, call):
+@pytest.mark.parametrize(
+    ("signal_name", "act"),
+    [("SIGHUP", os.close), ("SIGINT", lambda screen: os.write(screen, b"\x03"))],
+    ids=["closed", "Ctrl-C"],
+)
+def test_a_terminal_stops_it_and_the_printed_line_resumes(config, tmp_path, call, signal_name, act):
     screen, terminal = pty.openpty()
     options = ("--cfg-options", "train_cfg.max_epochs=12", *WORKERS)
     words = [*TRAIN, str(config), "--work-dir", "a b", *options]
@@ -115,11 +120,11 @@ def test_a_closed_terminal_saves_and_the_printed_line_resumes(config, tmp_path, 
     shown = b""
     while shown.count(STEP.encode()) < 2:
         shown += os.read(screen, 10_000)
-    os.close(screen)
+    act(screen)
     assert process.wait(timeout=120) == SAVED
     log = next(tmp_path.glob("a b/*/*.log")).read_text()
     assert "Traceback" not in log
-    line = re.search(r"stopped by SIGHUP after step \d+ of 60, .*; resume with: (.*)", log)
+    line = re.search(rf"stopped by {signal_name} after step \d+ of 60, .*; resume with: (.*)", log)
     assert shlex.split(line[1]) == [*words, "--resume"]
     call(*words[1:], "--resume")
     assert [line["step"] for line in logged(tmp_path / "a b")] == list(range(1, 61))
