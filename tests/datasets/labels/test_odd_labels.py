@@ -197,7 +197,7 @@ TWO = ["photos/{}.jpg", "others/{}.jpg"]
         (["images/{}.png", "masks/{}.png"], "{}.png", "images/{}.png"),
         (["images/val/{}.jpg"], "val/{}.jpg", "images/val/{}.jpg"),
         (["images/val/{}.jpg"], "../images/val/{}.jpg", "images/val/{}.jpg"),
-        (TWO, "/home/me/photos/{}.jpg", TWO[0]),  # of another machine
+        (TWO, "/elsewhere/photos/{}.jpg", TWO[0]),  # of another machine
         (TWO, "C:\\me\\photos\\{}.jpg", TWO[0]),
     ],
 )
@@ -211,7 +211,7 @@ def test_which_image_a_name_means(tmp_path, images, named, found):
     ("images", "names", "match"),
     [
         (["val/0.jpg", "a/1.jpg", "b/1.jpg"], ["val/0.jpg", "c/1.jpg"], "1 of 2 .*'c/1.jpg'"),
-        (["a/0.jpg", "b/0.jpg"], ["/home/me/gone/0.jpg"], "1 of 1 have none"),
+        (["a/0.jpg", "b/0.jpg"], ["/elsewhere/gone/0.jpg"], "1 of 1 have none"),
         (["a/0.jpg", "b/0.jpg", "a/1.jpg"], ["0.jpg", "1.jpg"], "0.jpg is a/0.jpg and b/0.jpg"),
     ],
 )
