@@ -50,7 +50,7 @@ class CurvePanel(NamedTuple):
     lines: Mapping[str, Points]
     colours: Sequence[str] = SCALES
     level: float | None = None  # height of a dashed line
-    bottom: float | None = 0.0  # end of the y axis; None takes that of the curves
+    bottom: float | None = 0.0  # end of the y axis; that of the curves if None or if any is below
 
 
 def draw_losses(work_dir: str | Path, records: Sequence[Record] | None = None) -> Figure:
@@ -163,7 +163,7 @@ def _draw_panels(panels: Sequence[CurvePanel], x_label: str, title: str = "") ->
                 axes.axhline(panel.level, color=INK, linewidth=1, linestyle=(0, (4, 3)))
             axes.set_title(panel.title, fontsize=9)
             axes.margins(y=0.18)
-            axes.set_ylim(panel.bottom)
+            axes.set_ylim(None if axes.dataLim.ymin < 0 else panel.bottom)
             if len(panel.lines) > 1:
                 axes.legend(fontsize=7, framealpha=0.8, edgecolor="none")
             axes.tick_params(labelbottom=True)

@@ -46,3 +46,6 @@ def test_panels_are_of_what_the_log_has():
     (axes,) = draw_health([{"epochs_done": 1.0, **dict.fromkeys(names, 0.1)}]).axes
     assert axes.get_title(loc="left") == "cosine to the teacher"
     assert [line.get_label() for line in axes.lines] == ["image", "another image", "cells"]
+    assert axes.get_ylim()[0] == 0
+    (axes,) = draw_health([{"epochs_done": 1.0, "cosine_cells": -0.1}]).axes
+    assert axes.get_ylim()[0] < -0.1
