@@ -51,10 +51,9 @@ class TeacherHook(Hook):
     them. The first process of a node writes them, the others wait.
 
     Args:
-        teacher: Weights, see ``load_teacher``.
+        teacher: Weights, see ``load_teacher``; None gives constant maps, to time steps.
         teacher_px: Images are resized to about this squared for the teacher, with their aspect.
         folder: Folder of the maps; None is the work dir.
-        blank: Give constant maps, to time steps.
 
     Raises:
         ValueError: When the training starts: another model or pipeline, or as ``keep_maps``.
@@ -62,13 +61,11 @@ class TeacherHook(Hook):
 
     def __init__(
         self,
-        teacher: str = "supervised",
+        teacher: str | None = "supervised",
         teacher_px: int = TEACHER_PX,
         folder: str | None = None,
-        blank: bool = False,
     ) -> None:
-        self.teacher, self.teacher_px = teacher, teacher_px
-        self.folder, self.blank = folder, blank
+        self.teacher, self.teacher_px, self.folder = teacher, teacher_px, folder
         self.seconds = 0.0  # that the pass took, in this run or an earlier one
 
     def before_train(self, runner: Runner) -> None:
@@ -85,9 +82,8 @@ class TeacherHook(Hook):
                 f"{type(model).__name__} and {len(crops)} such transforms; set what is missing."
             )
         size = head.size
-        if self.blank:
-            cells = (self.teacher_px // 32) ** 2
-            crops[0].take_maps(None, cells, size)
+        if self.teacher is None:
+            crops[0].take_maps(None, (self.teacher_px // 32) ** 2, size)
             return
         folder = Path(self.folder or runner.work_dir)
         options = {"px": self.teacher_px, "size": size, "num_workers": loader.num_workers}

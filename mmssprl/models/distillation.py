@@ -29,7 +29,7 @@ class TeacherHead(nn.Module):
     ``TeacherHook`` keeps in a file. The target of a crop v is the mean of T(x) over its place b_v:
 
         y_v = mean of T(x) in b_v,   L_s = mean_v [1 - cos(g_s(pool f(v)), y_v)],
-        L = (1 - d) sum_s alpha L_s + d L_cells,
+        L = (1 - d) sum_s L_s + d L_cells,
 
     where g_s is the projection head of scale s, and L_cells the same for each of the k x k cells of
     f's last map of the image views, with a separate head. This form is our own; ReLabel
@@ -38,21 +38,19 @@ class TeacherHead(nn.Module):
     Args:
         layout: The views.
         size: D.
-        alpha: Weight of each scale's term, >= 0.
         dense_weight: d, the share of the loss on cells, in [0, 1].
 
     Raises:
-        ValueError: A weight out of its range.
+        ValueError: ``dense_weight`` is out of its range.
     """
 
-    def __init__(self, layout: ViewLayout, size: int, alpha: float, dense_weight: float) -> None:
+    def __init__(self, layout: ViewLayout, size: int, dense_weight: float) -> None:
         super().__init__()
-        for name, value, most in (("alpha", alpha, math.inf), ("dense_weight", dense_weight, 1)):
-            if not 0 <= value <= most:
-                raise UserValueError(f"{name} must be from 0 to {most}, but got {value}.")
+        if not 0 <= dense_weight <= 1:
+            raise UserValueError(f"dense_weight must be from 0 to 1, but got {dense_weight}.")
         self.layout, self.size = layout, size
-        of_scale = (1 - dense_weight) * alpha
-        self.weights = {f"distill_s{scale}": of_scale for scale in range(layout.num_scales)}
+        names = [f"distill_s{scale}" for scale in range(layout.num_scales)]
+        self.weights = dict.fromkeys(names, 1 - dense_weight)
         if dense_weight:
             self.weights["cells"] = dense_weight
         self.cosines: dict[str, Tensor] = {}  # of the last step, to own and to shuffled targets
@@ -127,7 +125,7 @@ class PyramidDistillation(PyramidModel):
         backbone: As in ``SSPRL``; with ``dense_weight`` its last output must be a map.
         neck: ``MultiHeadNeck``, whose ``out_channels`` are D.
         data_preprocessor: ``PyramidPreprocessor``.
-        alpha, dense_weight: As in ``TeacherHead``.
+        dense_weight: As in ``TeacherHead``.
         num_chunks: As in ``SSPRL``.
         init_cfg: Initialisation of the whole model, see mmengine.
 
@@ -141,13 +139,12 @@ class PyramidDistillation(PyramidModel):
         backbone: Mapping,
         neck: Mapping,
         data_preprocessor: Mapping | None = None,
-        alpha: float = 1.0,
         dense_weight: float = 0.5,
         num_chunks: int = 1,
         init_cfg: dict | None = None,
     ) -> None:
         super().__init__(layout, backbone, neck, data_preprocessor, num_chunks, init_cfg)
-        self.teacher_head = TeacherHead(self.layout, neck["out_channels"], alpha, dense_weight)
+        self.teacher_head = TeacherHead(self.layout, neck["out_channels"], dense_weight)
         self.dense_neck = _neck_of_cells(neck) if dense_weight else None
 
     def loss(self, inputs: Sequence[Tensor], data_samples: Any = None) -> dict[str, Tensor]:
@@ -188,7 +185,7 @@ class AnchoredSSPRL(SSPRL):
         super().__init__(*given, **settings)
         self.anchor_neck = MODELS.build({"layout": self.layout, **anchor_neck})
         self.anchor_dense_neck = _neck_of_cells(anchor_neck) if dense_weight else None
-        self.teacher_head = TeacherHead(self.layout, anchor_neck["out_channels"], 1.0, dense_weight)
+        self.teacher_head = TeacherHead(self.layout, anchor_neck["out_channels"], dense_weight)
 
     def loss(self, inputs: Sequence[Tensor], data_samples: Any = None) -> dict[str, Tensor]:
         """Compute the terms of both losses of views (N_g, B, 3, px, px) per group."""

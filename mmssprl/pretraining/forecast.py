@@ -198,7 +198,7 @@ def _for_timing(cfg: Config, *, validates: bool = False) -> Config:
     hooks = cfg.get("custom_hooks") or []
     cfg.custom_hooks = [hook for hook in hooks if hook["type"] not in _WITHOUT_HOOKS]
     if hook := teacher_hook(cfg):
-        hook["blank"] = True
+        hook["teacher"] = None
     cfg.default_hooks = dict.fromkeys(_WITHOUT)  # None removes a hook
     cfg.param_scheduler = None
     if validates:
