@@ -71,6 +71,11 @@ CONTINUED = {
     "protected-long": "heads first, in 30 epochs",
     "anchored-short": "kept maps, in 3 epochs",
     "anchored-long": "kept maps, in 30 epochs",
+    "anchored-at-once": "kept maps, the heads not first",
+    "anchored-moving": "and BatchNorm in training mode",
+    "anchored-full-rate": "kept maps, the backbone's full rate",
+    "anchored-falling": "kept maps, rates that fall from block to block",
+    "anchored-two-views": "kept maps, without small views",
 }
 STEPS_PER_EPOCH = 4500 // 64
 
