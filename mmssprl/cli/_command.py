@@ -19,7 +19,10 @@ from ..console.options import (
 from ..console.wording import program
 
 CONFIG_OF_WEIGHTS = "training config, if WEIGHTS have no NAME.json"
-WEIGHTS = "backbone weights, a training checkpoint, 'random', or 'supervised' (torchvision's)"
+WEIGHTS = (
+    "backbone weights, a training checkpoint, 'random', 'supervised' (torchvision's), timm/NAME or "
+    "timm/NAME:FILE"
+)
 IMAGES = "folder of images or of .tar files, or one .tar file"
 
 

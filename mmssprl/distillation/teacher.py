@@ -5,8 +5,6 @@ Legend: B images, C channels of the map, h, w its rows and columns.
 
 import hashlib
 from contextlib import nullcontext
-from pathlib import Path
-from typing import Any
 
 import torch
 from mmengine.config import Config
@@ -14,9 +12,8 @@ from torch import Tensor, nn
 
 from ..errors import UserError, UserValueError, called
 from ..features.backbone import FeatureBackbone, load_backbone
-from ..models import ModuleBackbone, TimmBackbone
 from ..models.module_backbone import first_line
-from ..weights import TIMM, check_fit, start_state
+from ..weights import names_network
 
 _PROBE_PX = 224  # a multiple of the strides 8, 14, 16 and 32
 
@@ -81,28 +78,5 @@ def load_teacher(weights: str, run: Config | None = None) -> Teacher:
         ValueError: Weights that do not fit, or a network without a map.
         OSError: A file that cannot be read, or weights that cannot be downloaded.
     """
-    if weights.startswith(TIMM):
-        return Teacher(weights, _of_timm(weights))
-    if ":" in weights.replace("://", "") and not Path(weights).exists():
-        return Teacher(weights, FeatureBackbone(ModuleBackbone(weights)))
-    anchored = run is not None and run.model.type == "AnchoredSSPRL"
-    network = load_backbone(weights, run if anchored else None)
-    if hasattr(network.backbone, "out_type"):  # of a transformer
-        network.backbone.out_type = "featmap"  # type: ignore[assignment]
-    return Teacher(weights, network)
-
-
-def _of_timm(weights: str) -> FeatureBackbone:
-    title, _, file = weights.partition(":")
-    name = title.removeprefix(TIMM)
-    try:
-        network = TimmBackbone(name, "featmap", {"dynamic_img_size": True})
-    except TypeError:  # this network has no such argument
-        network = TimmBackbone(name, "featmap")
-    own = network.state_dict()
-    state = start_state(file or title, wanted=own)
-    check_fit(state, own, weights=weights, owner=title, remedy="give its own weights.")
-    network.load_state_dict(state, strict=False)
-    cfg: Any = network.inner.pretrained_cfg
-    mean, std = ([255 * value for value in cfg[key]] for key in ("mean", "std"))
-    return FeatureBackbone(network, mean=mean, std=std)
+    anchored = not names_network(weights) and run and run.model.type == "AnchoredSSPRL"
+    return Teacher(weights, load_backbone(weights, run if anchored else None))

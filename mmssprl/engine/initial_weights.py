@@ -24,13 +24,12 @@ from ..system.stopping import is_first_process
 from ..weights import (
     RANDOM,
     SUPERVISED,
-    TIMM,
     build_backbone,
     check_fit,
     find_config,
-    read_backbone,
+    names_network,
     start_state,
-    weights_file,
+    whole_path,
 )
 from ..weights.branches import read_branch
 from ..weights.checkpoint_file import read_state
@@ -118,10 +117,8 @@ def apply_weights(cfg: Config, weights: str | None, *, adapt: bool = True) -> No
     if chosen == SUPERVISED:
         hook["depth"] = torchvision_depth(cfg)
         start_state(chosen, hook["depth"])
-    elif chosen.startswith(TIMM):
-        start_state(chosen)
     else:
-        hook["weights"] = str(weights_file(chosen).resolve())
+        hook["weights"] = whole_path(chosen)
         fit_backbone(cfg, str(chosen), adapt=adapt and not is_pretraining(cfg))
     cfg.custom_hooks = [*others, hook]
 
@@ -151,7 +148,8 @@ def fit_backbone(cfg: Config, path: str, *, adapt: bool = True, of_run: bool = F
         FileNotFoundError: The file is missing.
         ValueError: The weights fit neither backbone, or the config cannot use the new one.
     """
-    read_state(path)  # raises if the file is damaged
+    if not names_network(path):
+        read_state(path)  # raises if the file is damaged
     try:
         _check_fit(cfg, path, str(cfg.filename))
         return
@@ -171,6 +169,8 @@ def fit_backbone(cfg: Config, path: str, *, adapt: bool = True, of_run: bool = F
     adapted = copy.deepcopy(cfg)
     with explain_build_errors(described):
         adapt_backbone(adapted, other)
+    if names_network(path):  # timm's own mean and deviation
+        adapted.model.data_preprocessor.update(described.model.get("data_preprocessor", {}))
     _check_fit(adapted, path, str(described.filename or path))
     cfg.model = adapted.model
     if is_first_process():
@@ -228,7 +228,7 @@ def adapt_backbone(cfg: Config, backbone: Mapping[str, Any]) -> None:
 def _check_fit(cfg: Config, path: str, owner: str) -> None:
     expected = _build(cfg).state_dict()
     check_fit(
-        read_backbone(path, expected),
+        start_state(path, wanted=expected),
         expected,
         weights=path,
         owner=owner,

@@ -14,7 +14,7 @@ from ..finetuning.config import check_options, finetune_config
 from ..finetuning.options import FinetuneOptions
 from ..finetuning.start import fine_tune, labels_for
 from ..system.stopping import signals
-from ..weights import RANDOM, SUPERVISED, weights_file
+from ..weights import RANDOM, SUPERVISED, split_timm, whole_path
 from ..work_dirs import claim, digest
 from .execute import Log, jobs_of_machine, run_all
 from .report import Files
@@ -49,7 +49,7 @@ class FinetuneRequest:
     def backbone_from(self) -> str | None:
         """The file whose backbone all rows have; None if there is no file."""
         is_word = self.weights in (RANDOM, SUPERVISED)
-        return None if is_word else str(weights_file(self.weights).resolve())
+        return None if is_word else whole_path(self.weights)
 
     @property
     def rows(self) -> dict[str, str]:
@@ -127,7 +127,7 @@ def compare_finetunings(request: FinetuneRequest, log: Log = print) -> int:
     settings = {
         "task": request.task,
         "data": str(Path(request.data).resolve()),
-        "weights": {row: digest(row, start) for row, start in rows.items()},
+        "weights": {row: digest(row, split_timm(start)[1]) for row, start in rows.items()},
         **{name: x for name, x in asdict(request.asked).items() if name not in _NOT_SHARED},
     }
     claim(work_dir, "finetune.json", "a comparison of fine-tunings", settings)

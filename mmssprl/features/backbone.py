@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -99,13 +100,23 @@ class FeatureBackbone(nn.Module):
         return outputs if isinstance(outputs, Tensor) else outputs[-1]
 
     def feature_map(self, images: Tensor) -> Tensor:
-        """Return ``forward_features``; raise ValueError if they are no map."""
-        found = self.forward_features(images)
+        """Return the last map (B, C, H', W') of normalised images, of a transformer its tokens.
+
+        Raises ValueError if there is none.
+        """
+        network: Any = self.backbone
+        own = getattr(network, "out_type", None)  # of transformers and of timm
+        try:
+            if own is not None:
+                network.out_type = "featmap"
+            found = self.forward_features(images)
+        finally:
+            if own is not None:
+                network.out_type = own
         if found.ndim != 4:
             raise UserValueError(
                 "weights must be of a backbone that gives a feature map, but this one gives a "
-                f"vector of {found.shape[1]} features; use a ResNet, or mmpretrain's ViT with "
-                "out_type='featmap'."
+                f"vector of {found.shape[1]} features; use another, such as a ResNet."
             )
         return found
 
@@ -134,7 +145,8 @@ def load_backbone(
 
     Args:
         weights: Backbone weights (of ``pretrain``, ``export`` or ``convert``), a training
-            checkpoint, ``'random'``, or ``'supervised'`` (torchvision's, for ResNets).
+            checkpoint, ``'random'``, ``'supervised'`` (torchvision's, for ResNets), timm/NAME,
+            timm/NAME:FILE, or package.module:function, which returns a network with its weights.
         config: Config with ``model.backbone``; None takes ``NAME.json`` next to the weights.
         image_px: Side of the input; None takes the config's image views, or 224.
         device: 'cpu', 'cuda', 'cuda:1', or 'auto' (a GPU if there is one).

@@ -20,7 +20,7 @@ from ..errors import UserRuntimeError, UserValueError
 from ..pretraining.config import reading_processes
 from ..pretraining.numbers import choose_batch, round_within
 from ..pyramid import check_px
-from ..weights import RANDOM, SUPERVISED, weights_file
+from ..weights import RANDOM, SUPERVISED, split_timm, whole_path
 from ..weights.checkpoint_file import read_state
 from .options import FinetuneOptions
 from .tasks import TASKS, Task
@@ -96,7 +96,7 @@ def check_options(weights: str, task: str, asked: FinetuneOptions) -> None:
     check_ranges(asked)
     if asked.image_px is not None:
         check_px("image_px", asked.image_px)
-    if weights not in (RANDOM, SUPERVISED):
+    if weights not in (RANDOM, SUPERVISED) and not split_timm(weights)[0]:
         read_state(weights)  # refuses a file that has none
 
 
@@ -139,7 +139,7 @@ def finetune_config(
     elif asked.freeze:  # BatchNorm's statistics as well
         stages = cfg.model.backbone.get("num_stages", 4)
         cfg.model.backbone.update(frozen_stages=stages, norm_eval=True)
-    cfg.weights = str(weights_file(weights).resolve()) if from_file else weights
+    cfg.weights = whole_path(weights)
     cfg.randomness.seed = asked.seed or 0
     for knob in cfg.keys() - used_keys(cfg):  # helpers of the base config
         cfg.pop(knob)

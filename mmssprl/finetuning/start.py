@@ -32,7 +32,7 @@ from ..saving.run_files import require_newest
 from ..saving.run_record import RECIPE_FILE, SCORES
 from ..search.contact_sheet import Tile, draw_grid, spread
 from ..system.outputs import require_space, write_figure, write_whole
-from ..weights import weights_file
+from ..weights import whole_path
 from ..work_dirs import PARENT, refuse_given, refuse_other, refuse_used, require
 from .config import check_options, finetune_config, set_label_files, task_of
 from .label_files import write_labels
@@ -187,8 +187,7 @@ def _config_of_run(work_dir: Path, weights: str, data: str, task: str) -> Path:
     if not {"num_images", "of_class"} <= cfg.finetuning.keys():
         raise UserValueError(f"{config} is of an older version; start it in another work_dir.")
     refuse_other("data", cfg.finetuning.data_root, data)
-    file = weights_file(weights) if Path(weights).is_dir() else weights
-    refuse_other("weights", cfg.weights, str(file))
+    refuse_other("weights", cfg.weights, whole_path(weights))
     return config
 
 

@@ -27,9 +27,9 @@ from ..probing.hook import MOST_IMAGES
 from ..registry import MODELS
 from ..saving.save_and_stop_hook import parse_save_every
 from ..system.environment import usable_cores
-from ..weights import OWN, RANDOM, build_backbone
+from ..weights import OWN, RANDOM, build_backbone, whole_path
 from .chosen import Recipe, RecipeRow
-from .continuation import continue_from, whole_path
+from .continuation import continue_from
 from .methods import TEACHER_GAIN
 
 MOST_WORKERS = 8  # reading processes of a training process

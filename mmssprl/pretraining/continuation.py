@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from torch import nn
@@ -10,7 +9,17 @@ from torch import nn
 from ..console.wording import counted
 from ..errors import UserValueError
 from ..models.timm_backbone import HiddenModule
-from ..weights import OWN, RANDOM, SUPERVISED, TIMM, check_fit, start_state, weights_file
+from ..weights import (
+    OWN,
+    RANDOM,
+    SUPERVISED,
+    TIMM,
+    check_fit,
+    split_timm,
+    start_state,
+    weights_file,
+    whole_path,
+)
 from ..weights.description import read_description
 from .backbones import name_of
 from .chosen import Recipe, RecipeRow
@@ -30,8 +39,8 @@ _STAGE = re.compile(r"layer\d+|(layers|blocks|stages)\.[^.]+")
 def named_weights(asked: PretrainOptions) -> PretrainOptions:
     """Split weights timm/NAME[:FILE] into backbone and weights, or take our file's backbone."""
     weights = str(asked.weights or "")
-    if weights.startswith(TIMM):
-        name, _, file = weights.partition(":")
+    name, file = split_timm(weights)
+    if name:
         if asked.backbone not in (None, name):
             raise UserValueError(
                 f"weights {weights} are of the backbone {name}, but backbone is {asked.backbone}; "
@@ -51,14 +60,6 @@ def named_weights(asked: PretrainOptions) -> PretrainOptions:
             "train it from its config by tools/train.py."
         )
     return replace(asked, backbone=backbone)
-
-
-def whole_path(weights: str) -> str:
-    """Return WEIGHTS whose file, the newest one of a folder, is named by its whole path."""
-    title, colon, file = weights.partition(":") if weights.startswith(TIMM) else ("", "", weights)
-    if file in ("", SUPERVISED, OWN) or not Path(file).exists():
-        return weights
-    return f"{title}{colon}{weights_file(file).resolve()}"
 
 
 def is_anchored(asked: PretrainOptions) -> bool:

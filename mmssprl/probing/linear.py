@@ -15,7 +15,7 @@ from ..datasets.labels import LabelledData
 from ..errors import UserError, called, text_of
 from ..features.backbone import Crops, FeatureBackbone, choose_device
 from ..features.extract import FeatureOptions, Weights, joined
-from ..weights import RANDOM, SUPERVISED, find_config
+from ..weights import RANDOM, SUPERVISED, find_config, refuse_random
 from .data import LabelledSplit, ProbeData, extract_files, find_probe_data, read_masks
 from .dense import DenseProbeResult, score_maps
 from .file import Scored, half_widths
@@ -137,7 +137,7 @@ def probe_all(
         own = f"{name} ({i} of {len(names)}): " if len(names) > 1 else ""
         size = f"{model.image_px} px on {choose_device(options.device)}"
         options.tell(f"{own}features of {found.labelled.root} at {size}")
-        config = str(configs[name].filename) if name else ""
+        config = str(configs[name].filename or "") if name else ""
         with called(name or "the network", field="the network"):
             result, of_images = score_features(found, masks, model, options)
         results.append(replace(result, weights=name, config=config))
@@ -180,6 +180,8 @@ def _find_configs(weights: list[str], config: str | None) -> dict[str, Config]:
         return found
     # Without a file, 'supervised' has its own config, for 'random' too.
     word = SUPERVISED if SUPERVISED in weights else RANDOM
+    if files and RANDOM in weights:
+        refuse_random(files[0])
     own = usual = found[files[0]] if files else find_config(word, config)
     if files and config is None and own.model.backbone.type == "ResNet":
         # The same depth, image size and normalisation, at torchvision's width.

@@ -10,7 +10,11 @@ from .backbone import (
     find_config,
     has_supervised,
     load_network,
+    names_network,
+    refuse_random,
+    split_timm,
     start_state,
+    whole_path,
 )
 from .branches import read_backbone
 from .checkpoint_file import check_fit, read_checkpoint, weights_file
@@ -30,9 +34,13 @@ __all__ = [
     "find_config",
     "has_supervised",
     "load_network",
+    "names_network",
     "read_backbone",
     "read_checkpoint",
+    "refuse_random",
+    "split_timm",
     "start_state",
     "weights_file",
+    "whole_path",
     "write_description",
 ]

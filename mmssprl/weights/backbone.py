@@ -37,20 +37,25 @@ _DEPTHS = {
 }
 """Depth of a ResNet by (whether it has bottlenecks, blocks per stage)."""
 _USUAL_WIDTH = 64
+_FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+"""package.module:function"""
 
 
 def find_config(weights: str, config: str | None) -> Config:
     """Read the config of a backbone from ``config``, or from ``NAME.json`` next to the weights.
 
-    Without either, the depth and width of a ResNet are read from its tensors, and ``'supervised'``
-    is a ResNet-50. Raises ValueError for a file without weights or an unknown architecture.
+    Without either, the depth and width of a ResNet are read from its tensors, ``'supervised'`` is a
+    ResNet-50, and timm/NAME and package.module:function name their networks. Raises ValueError for
+    a file without weights or an unknown architecture.
     """
     if config is None and weights == RANDOM:
         raise UserValueError("random weights need a config with the architecture; give one.")
     if config is None and weights == SUPERVISED:
         return Config({"model": {"backbone": {"type": "ResNet", "depth": 50}}})
     path = Path(weights)
-    if weights not in (RANDOM, SUPERVISED):
+    if config is None and names_network(weights):
+        return _config_of_network(weights)
+    if weights not in (RANDOM, SUPERVISED) and not names_network(weights):
         path = weights_file(weights)
         state = read_state(path)  # raises if the file is damaged
     if config is not None:
@@ -74,6 +79,57 @@ def find_config(weights: str, config: str | None) -> Config:
         "images; give --config if that is wrong."
     )
     return Config({"model": {"backbone": backbone}})
+
+
+def names_network(weights: str) -> bool:
+    """Whether weights are timm/NAME, timm/NAME:FILE or package.module:function, and no file."""
+    is_name = weights.startswith(TIMM) or _FUNCTION.fullmatch(weights)
+    return bool(is_name) and not Path(weights).exists()
+
+
+def split_timm(weights: str) -> tuple[str, str]:
+    """Return timm/NAME and FILE of timm/NAME:FILE; '' and the weights if they are others."""
+    if not weights.startswith(TIMM) or Path(weights).exists():
+        return "", weights
+    name, _, file = weights.partition(":")
+    return name, file
+
+
+def whole_path(weights: str) -> str:
+    """Return WEIGHTS whose file, the newest one of a folder, is named by its whole path."""
+    name, file = split_timm(weights)
+    if file in ("", SUPERVISED, OWN, RANDOM) or not Path(file).exists():
+        return weights
+    return f"{name}:{weights_file(file).resolve()}".removeprefix(":")
+
+
+def refuse_random(beside: str) -> None:
+    """Raise ValueError if random weights cannot have the network of the weights beside them."""
+    if names_network(beside) and not split_timm(beside)[0]:
+        raise UserValueError(
+            f"'{RANDOM}' weights beside {beside} would be those that the function gives; leave "
+            f"'{RANDOM}' out."
+        )
+
+
+def _config_of_network(weights: str) -> Config:
+    """Return the config of timm's network, with its normalisation, or of a user's one."""
+    name = split_timm(weights)[0].removeprefix(TIMM)
+    if not name:
+        return Config({"model": {"backbone": {"type": "ModuleBackbone", "network": weights}}})
+    check_timm(name)
+    import timm
+
+    backbone: dict[str, Any] = {"type": "TimmBackbone", "model_name": name}
+    try:
+        with torch.device("meta"):
+            timm.create_model(name, dynamic_img_size=True)
+        backbone["options"] = {"dynamic_img_size": True}  # images of any size
+    except TypeError:  # this network has no such argument
+        pass
+    found: Any = timm.get_pretrained_cfg(name)
+    own = {key: [255 * value for value in getattr(found, key)] for key in ("mean", "std")}
+    return Config({"model": {"backbone": backbone, "data_preprocessor": own}})
 
 
 def read_architecture(trunk: Mapping[str, Tensor], file: str | Path, remedy: str) -> dict[str, Any]:
@@ -119,7 +175,8 @@ def load_network(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
     """Build ``cfg.model.backbone`` in eval mode on the CPU, and load all of its weights.
 
     ``weights`` is a file of a backbone or a training checkpoint, ``'random'`` (drawn by ``seed``),
-    or ``'supervised'``. Raises ValueError if they do not fit or are not finite.
+    ``'supervised'``, timm/NAME or timm/NAME:FILE, or the package.module:function that makes the
+    backbone. Raises ValueError if they do not fit or are not finite.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -127,7 +184,7 @@ def load_network(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
         if weights == RANDOM:
             with quiet():
                 backbone.init_weights()
-    if weights != RANDOM:
+    if weights not in (RANDOM, cfg.model.backbone.get("network")):
         if weights == SUPERVISED and cfg.model.backbone.type != "ResNet":
             raise UserValueError(
                 f"'{SUPERVISED}' weights exist only for a ResNet, but the backbone of "
@@ -139,8 +196,8 @@ def load_network(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
             state,
             backbone.state_dict(),
             weights=weights,
-            owner=str(cfg.filename or f"mmpretrain's {cfg.model.backbone.type}"),
-            remedy="give the config that they were trained with.",
+            owner=str(cfg.filename or cfg.model.backbone.get("model_name", "mmpretrain's ResNet")),
+            remedy="give the config or the network that they were trained with.",
         )
         backbone.load_state_dict(state, strict=False)
     # mmpretrain's train() returns nothing, so eval() does not chain.
@@ -178,15 +235,16 @@ def supervised_state(depth: int) -> dict[str, Tensor]:
 def start_state(
     weights: str, depth: int = 50, wanted: Mapping[str, Tensor] | None = None
 ) -> dict[str, Tensor]:
-    """Return the weights of a file, of 'supervised' at a depth, or of timm/NAME.
+    """Return the weights of a file, of 'supervised' at a depth, or of timm/NAME[:FILE].
 
     ``wanted`` is the backbone's state dict, as in ``read_backbone``.
     """
     if weights == SUPERVISED:
         return supervised_state(depth)
-    if not weights.startswith(TIMM):
-        return read_backbone(weights, wanted)
-    name = weights.removeprefix(TIMM)
+    title, file = split_timm(weights)
+    if file:
+        return read_backbone(file, wanted)
+    name = title.removeprefix(TIMM)
     check_timm(name)
     import timm
 

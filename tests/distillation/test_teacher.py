@@ -191,7 +191,9 @@ def test_maps_of_others_are_refused_and_kept(folder, teacher, tmp_path):
     keep(tmp_path, teacher, folder)
     before = (tmp_path / MAPS).read_bytes()
     assert keep(tmp_path, Teacher("elsewhere", teacher.network), folder)["done"] == 10
-    other = Teacher(teacher.name, load_teacher(f"{OWN}:one_map").network)
+    network = load_teacher(f"{OWN}:maps").network
+    next(network.parameters()).mul_(2)
+    other = Teacher(teacher.name, network)
     (tmp_path / "fewer").mkdir()
     for path in sorted(folder.iterdir())[:8]:
         (tmp_path / "fewer" / path.name).write_bytes(path.read_bytes())

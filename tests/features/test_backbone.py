@@ -1,4 +1,5 @@
 import pytest
+import timm
 import torch
 from mmengine.config import Config
 from safetensors.torch import save_file
@@ -6,7 +7,10 @@ from torch import nn
 
 import mmssprl
 from mmssprl.features import FeatureBackbone, load_backbone
-from mmssprl.weights import find_config, load_network, write_description
+from mmssprl.features.extract import FeatureOptions
+from mmssprl.probing.linear import probe_all
+from mmssprl.reporting.pictures.feature_maps import draw_feature_maps
+from mmssprl.weights import find_config, load_network, names_network, write_description
 
 
 @pytest.mark.parametrize("name", ["a.pth", "a.safetensors"])
@@ -37,6 +41,28 @@ def test_without_a_config_supervised_weights_are_a_resnet50():
     model = FeatureBackbone.of_config(nn.Identity(), cfg)
     assert cfg.model.backbone.to_dict() == {"type": "ResNet", "depth": 50}
     assert (model.image_px, model.mean[0]) == (224, 123.675)
+
+
+def test_networks_of_timm_and_of_a_function_are_weights(tmp_path):
+    torch.manual_seed(1)
+    own = timm.create_model("test_vit", num_classes=0).eval()
+    torch.save(own.state_dict(), tmp_path / "w.pth")
+    model = load_backbone(f"timm/test_vit:{tmp_path / 'w.pth'}", image_px=96)
+    image = torch.randint(0, 256, (2, 3, 160, 160), dtype=torch.uint8)
+    expected = own((image / 255 - 0.5) / 0.5)  # its mean and deviation
+    torch.testing.assert_close(model(model.normalise(image)), expected, atol=1e-4, rtol=1e-4)
+    small = model.normalise(image)[..., :96, :64]  # images of any size
+    assert model.feature_map(small).shape == (2, 64, 6, 4)
+    assert model(small).shape == (2, 64)
+    name = "helpers.models.own_nets:maps"
+    models = [load_backbone(name, seed=seed).backbone.state_dict() for seed in (3, 3)]
+    assert all(map(torch.equal, models[0].values(), models[1].values()))
+    for word, answer in (("w.pth", False), ("a:b.pth", False), ("a.b:c", True), ("timm/x", True)):
+        assert names_network(word) is answer
+    with pytest.raises(ValueError, match="'random' weights beside .*:maps would be those"):
+        draw_feature_maps([name, "random"], [torch.zeros(8, 8, 3).numpy()], image_px=32)
+    with pytest.raises(ValueError, match="'random' weights beside .*:maps would be those"):
+        probe_all([name, "random"], tmp_path, FeatureOptions())
 
 
 def test_mistakes_name_the_argument_of_the_function(config, tmp_path):

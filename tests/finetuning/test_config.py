@@ -15,6 +15,7 @@ from mmssprl.finetuning.label_files import write_labels
 from mmssprl.finetuning.options import FinetuneOptions
 from mmssprl.finetuning.start import finetune
 from mmssprl.finetuning.tasks import TASKS
+from mmssprl.models import TimmBackbone
 
 
 def steps_of(cfg, split):
@@ -57,6 +58,19 @@ def test_pipelines_and_heads_of_a_segmentation(tmp_path, monkeypatch):
 @pytest.fixture
 def labels(tmp_path):
     return find_labels(write_class_folders(tmp_path / "data"), "classify")
+
+
+def test_a_network_of_timm_classifies_with_its_own_normalisation(labels, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    torch.save(TimmBackbone("test_vit").state_dict(), "w.pth")
+    weights = "timm/test_vit:w.pth"
+    cfg, _ = finetune_config(weights, labels, "classify", FinetuneOptions())
+    assert (cfg.model.backbone.model_name, cfg.model.head.in_channels) == ("test_vit", 64)
+    assert cfg.model.data_preprocessor.mean == [127.5] * 3
+    assert cfg.weights == f"timm/test_vit:{tmp_path}/w.pth"
+    data = find_labels(write_coco(tmp_path / "boxes"), "detect")
+    with pytest.raises(ValueError, match="support only ResNets, but the backbone is TimmBackbone"):
+        finetune_config(weights, data, "detect", FinetuneOptions())
 
 
 def test_the_backbone_is_that_of_the_weights_and_label_files_move(labels, tmp_path):

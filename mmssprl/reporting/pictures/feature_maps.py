@@ -16,7 +16,7 @@ from torch import Tensor
 from ...features.backbone import Crops, FeatureBackbone, load_backbone
 from ...features.extract import Images, ImageSource
 from ...search.contact_sheet import Tile, draw_grid, picture, spread
-from ...weights import RANDOM, SUPERVISED, find_config
+from ...weights import RANDOM, SUPERVISED, find_config, refuse_random
 
 NUM_IMAGES = 6
 _PX = 240
@@ -35,6 +35,8 @@ def draw_feature_maps(weights: Sequence[str], images: ImageSource, *, image_px: 
     """
     files = [file for file in weights if file not in (RANDOM, SUPERVISED)]
     config = find_config(files[0], None) if files else None
+    if files and RANDOM in weights:
+        refuse_random(files[0])
     source = Images(images, like=config)
     crops = [Crops(image_px).cut(source.load(i))[0][0] for i in spread(len(source), NUM_IMAGES)]
     rows = [[Tile(picture(crop)) for crop in crops]]
