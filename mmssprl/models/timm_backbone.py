@@ -96,7 +96,7 @@ class TimmBackbone(HiddenModule):
 
 
 def check_timm(model_name: str) -> None:
-    """Raise RuntimeError if timm is not installed, ValueError if it has no network of this name."""
+    """Raise RuntimeError if timm is not installed, ValueError if it has no such network or tag."""
     if not is_importable("timm"):
         raise UserRuntimeError(
             f"the backbone timm/{model_name} needs timm, but it is not installed; "
@@ -107,6 +107,14 @@ def check_timm(model_name: str) -> None:
     if not timm.is_model(model_name):
         remedy = meant(model_name, timm.list_models(), "; timm.list_models() names all.")
         raise UserValueError(f"timm {timm.__version__} has no network {model_name!r}{remedy}")
+    try:
+        timm.get_pretrained_cfg(model_name)
+    except RuntimeError as error:  # of the tag after the point
+        name = model_name.partition(".")[0]
+        raise UserValueError(
+            f"timm {timm.__version__} has no weights {model_name!r}; "
+            f"timm.list_pretrained('{name}*') names all."
+        ) from error
 
 
 class _NormAct(HiddenModule):

@@ -74,3 +74,5 @@ def test_weights_of_timm_by_name_or_one_line(monkeypatch):
         start_state("timm/test_vit")
     with pytest.raises(ValueError, match="has no network 'nothing'"):
         start_state("timm/nothing")
+    with pytest.raises(ValueError, match=r"no weights 'resnet18.b'; .*list_pretrained\('resnet18"):
+        start_state("timm/resnet18.b")
