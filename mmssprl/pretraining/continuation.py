@@ -1,6 +1,5 @@
 """Continue from trained weights without losing their features."""
 
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +7,6 @@ from torch import nn
 
 from ..console.wording import counted
 from ..errors import UserValueError
-from ..models.timm_backbone import HiddenModule
 from ..weights import (
     OWN,
     RANDOM,
@@ -27,13 +25,8 @@ from .methods import ANCHORED_GAIN, CONTINUED_GAIN
 from .options import PretrainOptions
 
 MOST_HEADS_FIRST = 10  # epochs in which only the heads learn; otherwise a tenth of all
-BACKBONE_SHARE = 0.1  # learning rate of the backbone's last stage as a fraction of the heads'
-STEM_SHARE = 0.25
-"""Learning rate of the stem as a fraction of the last stage's: a decay of 0.71 per stage of a
-ResNet, of 0.89 per block of a 12-block transformer. DINOv2 pre-trains with 0.9 (arXiv:2304.07193).
-"""
+BACKBONE_SHARE = 0.1  # learning rate of the backbone as a fraction of the heads'
 ANCHOR_CHANNELS = 256  # components of the start's maps that are kept, as in ``distill``
-_STAGE = re.compile(r"layer\d+|(layers|blocks|stages)\.[^.]+")
 
 
 def named_weights(asked: PretrainOptions) -> PretrainOptions:
@@ -95,19 +88,16 @@ def check_weights(weights: str, backbone: nn.Module, recipe: Recipe) -> None:
 def continue_from(recipe: Recipe, weights: str, backbone: nn.Module, *, is_rgb: bool) -> None:
     """Start from weights of the backbone, and keep what it knows.
 
-    The heads learn first, rates fall layer by layer, and BatchNorm keeps its statistics.
+    The heads learn first, the backbone at a lower rate, and BatchNorm keeps its statistics.
     """
     check_weights(weights, backbone, recipe)
-    cfg, (stem, stages) = recipe.cfg, layers_of(backbone)
+    cfg = recipe.cfg
     if weights != OWN:
         cfg.weights = whole_path(weights)
-    num = len(stages)
-    decay = round(STEM_SHARE ** (1 / num), 2) if num else 1.0
-    rates = {name: BACKBONE_SHARE * decay ** (num - i) for i, name in enumerate([stem, *stages])}
-    keys = {name: {"lr_mult": float(f"{rate:.4g}")} for name, rate in rates.items()}
+    keys = {"backbone.": {"lr_mult": BACKBONE_SHARE}}
     cfg.optim_wrapper.paramwise_cfg = {"custom_keys": keys}
     for scheduler in cfg.param_scheduler:
-        if "eta_min" in scheduler:  # one value for all would raise the rates of early stages
+        if "eta_min" in scheduler:  # one value for all would raise the rate of the backbone
             scheduler["eta_min_ratio"] = scheduler.pop("eta_min") / cfg.optim_wrapper.optimizer.lr
     epochs = min(max(1, recipe.epochs // 10), MOST_HEADS_FIRST, recipe.epochs - 1)
     hook: dict[str, Any] = {"type": "ContinuationHook", "heads_first": epochs}
@@ -119,9 +109,8 @@ def continue_from(recipe: Recipe, weights: str, backbone: nn.Module, *, is_rgb: 
     gain = f"; from SwAV's weights continuing added {CONTINUED_GAIN} points of mAP"
     why = "as asked" if anchors or teacher is not None else f"as asked{gain}"
     recipe.rows["weights"] = RecipeRow(weights, why)
-    by_stage = f", x {decay:g} a stage" if num else ""
-    why = "trained features change less, those of the first stages least"
-    recipe.rows["backbone"] = RecipeRow(f"{BACKBONE_SHARE:g} of the rate{by_stage}", why)
+    why = "trained features change less"
+    recipe.rows["backbone"] = RecipeRow(f"{BACKBONE_SHARE:g} of the rate", why)
     why = "random heads would undo the backbone's training"
     choice = f"alone for {counted(epochs, 'epoch')}" if epochs else "with the backbone"
     recipe.rows["heads"] = RecipeRow(choice, why if epochs else "there is one epoch")
@@ -143,16 +132,3 @@ def _add_anchor(recipe: Recipe) -> None:
     cfg.custom_hooks = [*cfg.custom_hooks, {"type": "TeacherHook", "teacher": teacher}]
     why = f"gained {ANCHORED_GAIN} points in 10 epochs on our photographs, from ImageNet's weights"
     recipe.rows["teacher"] = RecipeRow("the start itself", why)
-
-
-def layers_of(backbone: nn.Module) -> tuple[str, list[str]]:
-    """Return the prefix of a backbone's parameters in a model, and those of its stages or blocks.
-
-    ``('backbone.', ['backbone.layer1.', ...])``, in order. A last norm, which is in no stage, has
-    the stem's low rate.
-    """
-    prefix, network = "backbone.", backbone
-    if isinstance(backbone, HiddenModule):
-        prefix, network = "backbone.inner.", backbone.inner
-    names = (name for name, _ in network.named_modules())
-    return prefix, [f"{prefix}{name}." for name in names if _STAGE.fullmatch(name)]
