@@ -72,10 +72,10 @@ CONTINUED = {
     "anchored-short": "kept maps, in 3 epochs",
     "anchored-long": "kept maps, in 30 epochs",
     "anchored-at-once": "kept maps, the heads not first",
-    "anchored-moving": "and BatchNorm in training mode",
-    "anchored-full-rate": "kept maps, the backbone's full rate",
-    "anchored-falling": "kept maps, rates that fall from block to block",
-    "anchored-two-views": "kept maps, without small views",
+    "anchored-moving": "the same, BatchNorm in training mode",
+    "anchored-full-rate": "kept maps, the backbone at the full rate",
+    "anchored-falling": "kept maps, rates that fall by block",
+    "anchored-two-views": "kept maps, no small views",
 }
 STEPS_PER_EPOCH = 4500 // 64
 
