@@ -180,8 +180,7 @@ def _find_configs(weights: list[str], config: str | None) -> dict[str, Config]:
         return found
     # Without a file, 'supervised' has its own config, for 'random' too.
     word = SUPERVISED if SUPERVISED in weights else RANDOM
-    if files and RANDOM in weights:
-        refuse_random(files[0])
+    refuse_random(weights)
     own = usual = found[files[0]] if files else find_config(word, config)
     if files and config is None and own.model.backbone.type == "ResNet":
         # The same depth, image size and normalisation, at torchvision's width.

@@ -2,7 +2,7 @@
 
 import pickle
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +52,10 @@ def find_config(weights: str, config: str | None) -> Config:
         raise UserValueError("random weights need a config with the architecture; give one.")
     if config is None and weights == SUPERVISED:
         return Config({"model": {"backbone": {"type": "ResNet", "depth": 50}}})
-    path = Path(weights)
-    if config is None and names_network(weights):
+    path, is_name = Path(weights), names_network(weights)
+    if config is None and is_name:
         return _config_of_network(weights)
-    if weights not in (RANDOM, SUPERVISED) and not names_network(weights):
+    if weights not in (RANDOM, SUPERVISED) and not is_name:
         path = weights_file(weights)
         state = read_state(path)  # raises if the file is damaged
     if config is not None:
@@ -103,11 +103,12 @@ def whole_path(weights: str) -> str:
     return f"{name}:{weights_file(file).resolve()}".removeprefix(":")
 
 
-def refuse_random(beside: str) -> None:
-    """Raise ValueError if random weights cannot have the network of the weights beside them."""
-    if names_network(beside) and not split_timm(beside)[0]:
+def refuse_random(weights: Sequence[str]) -> None:
+    """Raise ValueError for 'random' whose network, that of the first others, is a function's."""
+    first = next((each for each in weights if each not in (RANDOM, SUPERVISED)), "")
+    if RANDOM in weights and names_network(first) and not split_timm(first)[0]:
         raise UserValueError(
-            f"'{RANDOM}' weights beside {beside} would be those that the function gives; leave "
+            f"'{RANDOM}' weights beside {first} would be those that the function gives; leave "
             f"'{RANDOM}' out."
         )
 
@@ -178,25 +179,25 @@ def load_network(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
     ``'supervised'``, timm/NAME or timm/NAME:FILE, or the package.module:function that makes the
     backbone. Raises ValueError if they do not fit or are not finite.
     """
+    own = cfg.model.backbone
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         backbone = build_backbone(cfg)
         if weights == RANDOM:
             with quiet():
                 backbone.init_weights()
-    if weights not in (RANDOM, cfg.model.backbone.get("network")):
-        if weights == SUPERVISED and cfg.model.backbone.type != "ResNet":
+    if weights not in (RANDOM, own.get("network")):
+        if weights == SUPERVISED and own.type != "ResNet":
             raise UserValueError(
                 f"'{SUPERVISED}' weights exist only for a ResNet, but the backbone of "
-                f"{cfg.filename} is a {cfg.model.backbone.type}; leave '{SUPERVISED}' out."
+                f"{cfg.filename} is a {own.type}; leave '{SUPERVISED}' out."
             )
-        depth = cfg.model.backbone.get("depth", 50)
-        state = start_state(weights, depth, backbone.state_dict())
+        state = start_state(weights, own.get("depth", 50), backbone.state_dict())
         check_fit(
             state,
             backbone.state_dict(),
             weights=weights,
-            owner=str(cfg.filename or cfg.model.backbone.get("model_name", "mmpretrain's ResNet")),
+            owner=str(cfg.filename or own.get("model_name", f"mmpretrain's {own.type}")),
             remedy="give the config or the network that they were trained with.",
         )
         backbone.load_state_dict(state, strict=False)

@@ -35,8 +35,7 @@ def draw_feature_maps(weights: Sequence[str], images: ImageSource, *, image_px: 
     """
     files = [file for file in weights if file not in (RANDOM, SUPERVISED)]
     config = find_config(files[0], None) if files else None
-    if files and RANDOM in weights:
-        refuse_random(files[0])
+    refuse_random(weights)
     source = Images(images, like=config)
     crops = [Crops(image_px).cut(source.load(i))[0][0] for i in spread(len(source), NUM_IMAGES)]
     rows = [[Tile(picture(crop)) for crop in crops]]
