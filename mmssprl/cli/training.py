@@ -38,7 +38,7 @@ class PretrainCommand(Command, PretrainOptions):
     def run(self) -> int:
         """Pre-train, and name the commands that follow."""
         from ..pretraining.start import pretrain
-        from ..probing.file import worth_taking
+        from ..probing.file import WORSE_THAN_RANDOM, propose
         from ..weights.description import channels_of
         from ..work_dirs import run_config
 
@@ -47,17 +47,21 @@ class PretrainCommand(Command, PretrainOptions):
             print("dry run: nothing was written.")
             return 0
         cfg = run_config(weights.parent)  # also of a resumed run
-        worth = worth_taking(weights, cfg.get("weights") or "")
+        taken, is_worth = propose(weights, cfg)
+        if taken is None:
+            print(WORSE_THAN_RANDOM)
+            print(f"next: {command_line('report', weights.parent)}")
+            return 0
+
         hooks = cfg.get("custom_hooks") or []
         data = str(self.probe or next((hook["data"] for hook in hooks if hook.get("data")), ""))
-        taken = worth or str(weights)
         steps = [["embed", taken, self.images, "features.npz"], ["select", "features.npz"]]
         if data:
             steps = [["probe", taken, "random", data]]
-            if worth is None:
+            if not is_worth:
                 print("no probe is clearly better than the start; train longer")
             elif channels_of(cfg) == 3:  # finetune reads RGB
-                steps = [["finetune", worth, data, "--task", "classify"], *steps]
+                steps = [["finetune", taken, data, "--task", "classify"], *steps]
         for words in steps:
             print(f"next: {command_line(*words)}")
         return 0

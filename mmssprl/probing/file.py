@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from mmengine.config import Config
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -21,7 +22,7 @@ from ..errors import refuse_damaged
 from ..features.backbone import Crops, FeatureBackbone
 from ..features.extract import FeatureOptions, extract, joined
 from ..system.outputs import write_whole
-from ..weights import RANDOM, SUPERVISED
+from ..weights import RANDOM, SUPERVISED, TIMM
 
 START = "start"  # weights of a file
 TRAINED = "trained"
@@ -102,22 +103,58 @@ def best_of(probes: Sequence[Probe]) -> Probe:
     return max((probe for probe in probes if probe.epoch), key=lambda probe: probe.score)
 
 
-def worth_taking(weights: Path, start: str) -> str | None:
-    """Return the weights of a run to use next, None if its probes show no clear gain.
+WORSE_THAN_RANDOM = (
+    "the features are clearly worse than those of the start, which was random: do not use them; "
+    "lower lr (--lr of `pretrain`), or train longer"
+)
+
+
+class Proposal(NamedTuple):
+    """The weights to use after a run.
+
+    Attributes:
+        weights: WEIGHTS; None if all of the run's are clearly worse than a start that was random.
+        is_worth: Whether they are worth more work: better than the start, unless nothing is known.
+    """
+
+    weights: str | None
+    is_worth: bool
+
+
+def propose(weights: Path, cfg: Config) -> Proposal:
+    """Return the weights to use after the run of a config that wrote ``weights``.
 
     These are the last ones, if they are better than the start by more than the interval or have no
-    interval; else those of the best probe, if they are better by more than theirs; else ``start``,
-    the trained weights that the run started from, if the last ones are clearly worse.
+    interval; else those of the best probe, if they are better by more than theirs; else the start,
+    if the last ones are clearly worse.
     """
     probes = read_probes(weights.with_name("probe.csv"))
     first, last = ends_of(probes)
     if last.interval is None or last.score - last.interval > first.score:
-        return str(weights)
+        return Proposal(str(weights), is_worth=True)
+
     best = best_of(probes)
     if best.interval is not None and best.score - best.interval > first.score:
-        return str(weights.with_name(weights.name.replace("_backbone", "_best_backbone")))
-    has_lost = last.score + last.interval < first.score
-    return start if has_lost and start and first.weights != RANDOM else None
+        name = weights.name.replace("_backbone", "_best_backbone")
+        return Proposal(str(weights.with_name(name)), is_worth=True)
+
+    if last.score + last.interval < first.score:
+        start = trained_start(cfg)
+        return Proposal(start, is_worth=start is not None)
+    return Proposal(str(weights), is_worth=False)
+
+
+def trained_start(cfg: Config) -> str | None:
+    """Return the trained weights that a run started from, as WEIGHTS; None for random ones."""
+    weights = cfg.get("weights") or RANDOM
+    backbone = cfg.model.backbone
+    if weights != RANDOM:
+        # The file alone does not say which network of timm it is of.
+        is_file = "model_name" in backbone and not weights.startswith(TIMM)
+        return f"{TIMM}{backbone.model_name}:{weights}" if is_file else str(weights)
+    hooks = cfg.get("custom_hooks") or []
+    is_continued = any(hook["type"].endswith("ContinuationHook") for hook in hooks)
+    return backbone.get("network") if is_continued else None
 
 
 def probe_line(probes: Sequence[Probe]) -> str:

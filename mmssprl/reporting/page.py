@@ -68,7 +68,8 @@ def make_report(work_dir: str | Path, *, images: str | Path | None = None) -> Ru
     with at_work("making the report"):
         if tuned is None:
             run = read_run(work_dir)
-            lines, content = run.diagnosis.lines, _content(run, images)
+            content = _content(run, images)
+            lines = summary.console_lines(run, content["answer"])
         else:
             content = content_of(tuned)
             lines = [content["answer"].headline]

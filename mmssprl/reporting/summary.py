@@ -10,13 +10,14 @@ from ..engine.history import Record
 from ..engine.troubles import HEALTHY, TROUBLES
 from ..probing.file import (
     START,
+    WORSE_THAN_RANDOM,
     Probe,
     describe_gain,
     ends_of,
     name_of,
-    worth_taking,
+    propose,
+    trained_start,
 )
-from ..weights import RANDOM
 from ..weights.description import channels_of
 from .run import PretrainingRun
 
@@ -54,9 +55,11 @@ def verdict(run: PretrainingRun) -> Answer:
     if last.interval is not None:
         gain, margin = 100 * (last.score - start.score), 100 * last.interval
         worse = TROUBLES["worse_than_start"]
-        if gain < -margin and start.weights != RANDOM:
+        if gain < -margin:
             words.append(f"The last probe loses {-gain:.1f} ± {margin:.1f} points.")
             advice = f"Keep the weights it began with, or start again: {worse.cure}."
+            if trained_start(run.cfg) is None:
+                advice = f"{WORSE_THAN_RANDOM[:1].upper()}{WORSE_THAN_RANDOM[1:]}."
             return Answer(BAD, f"Trouble: {worse.name}", [*words, advice])
         words.append(f"The last probe gains {gain:.1f} ± {margin:.1f} points of {last.measure}.")
         if found == HEALTHY and gain <= margin:
@@ -73,6 +76,14 @@ def verdict(run: PretrainingRun) -> Answer:
         return Answer(GOOD, "Healthy: no sign of trouble", [*words, *stopped, advice])
     advice = "Training works, but it was too short to judge the features: train longer."
     return Answer(UNSURE, "Too short to tell", [*words, *stopped, advice])
+
+
+def console_lines(run: PretrainingRun, answer: Answer) -> list[str]:
+    """Return what to print of a verdict: the log's, and the probe's where only that is bad."""
+    length, *words = run.diagnosis.lines
+    if answer.tone == BAD and run.diagnosis.verdict not in TROUBLES:
+        words = [f"trouble: {' '.join(answer.words)}"]
+    return [length, *words]
 
 
 def facts(run: PretrainingRun) -> list[Fact]:
@@ -112,8 +123,9 @@ def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[tup
             words = ["train", os.path.basename(run.cfg.filename)]
         found.append(("Resume the training.", [*words, "--work-dir=.", "--resume"]))
     if run.weights is not None:
-        worth = worth_taking(run.weights, run.cfg.get("weights") or "")
-        taken = worth or str(run.weights)
+        taken, is_worth = propose(run.weights, run.cfg)
+        if taken is None:
+            return [(purpose, command_line(*words)) for purpose, words in found]
         weights = _from(run, os.path.abspath(taken) if os.path.exists(taken) else taken)
         hooks = run.cfg.get("custom_hooks") or []
         data = next((each["data"] for each in hooks if each.get("data")), None)
@@ -121,15 +133,17 @@ def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[tup
         kinds = "COCO, VOC or YOLO, or a folder per class; other tasks are detect and segment"
         tune = ["finetune", weights, labelled, "--task", "classify"]
         search = ["neighbors", weights, photograph, images, "--out", "neighbors.png"]
-        if worth and channels_of(run.cfg) == 3:
+        if is_worth and channels_of(run.cfg) == 3:
             found.append((f"Train on your own labels: {kinds}.", tune))
         found += [
             ("Score the frozen features.", ["probe", weights, "random", labelled]),
             ("Write the features of all images.", ["embed", weights, images, "features.npz"]),
             ("Choose images to label next.", ["select", "features.npz"]),
             ("Find the photographs that are nearest to one.", search),
-            ("Export the backbone for other programs.", ["export", weights, "--to=onnx"]),
         ]
+        if os.path.exists(taken):  # not a name
+            export = ["export", weights, "--to=onnx"]
+            found.append(("Export the backbone for other programs.", export))
     return [(purpose, command_line(*words)) for purpose, words in found]
 
 

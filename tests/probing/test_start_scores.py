@@ -18,8 +18,8 @@ from mmssprl.probing.file import (
     Scored,
     half_widths,
     probe_line,
+    propose,
     read_probes,
-    worth_taking,
     write_probes,
 )
 from mmssprl.weights import load_network
@@ -139,23 +139,59 @@ def test_the_line_has_scores_in_percent_and_a_verdict_by_the_interval(probes, li
     assert probe_line(probes).endswith(line)
 
 
-@pytest.mark.parametrize(
-    ("scores", "taken"),
-    [
-        ([], "run_backbone.pth"),
-        ([0.36, 0.37], None),  # within the interval of 0.05
-        ([0.47, 0.48], "run_backbone.pth"),
-        ([0.38, 0.3], "start.pth"),
-        ([0.47, 0.3], "run_best_backbone.pth"),
-        ([0.49, 0.37], None),  # the best one has no interval
-    ],
-)
-def test_a_run_that_ends_worse_proposes_its_start_or_its_best_epoch(scores, taken, tmp_path):
+CONTINUED = {"custom_hooks": [{"type": "ContinuationHook", "heads_first": 1}]}
+OWN = {"type": "ModuleBackbone", "network": "nets:own"}
+
+
+def of_start(kind, folder):
+    """The config of a run from a kind of start, and that start as WEIGHTS."""
+    file = str(folder / "start.pth")
+    resnet = {"type": "ResNet", "depth": 18}
+    timm = {"type": "TimmBackbone", "model_name": "test_vit"}
+    cfg, start = {
+        "file": ({"model": {"backbone": resnet}, "weights": file}, file),
+        "timm's file": ({"model": {"backbone": timm}, "weights": file}, f"timm/test_vit:{file}"),
+        "timm": ({"model": {"backbone": timm}, "weights": "timm/test_vit"}, "timm/test_vit"),
+        "supervised": ({"model": {"backbone": resnet}, "weights": "supervised"}, "supervised"),
+        "own": ({"model": {"backbone": OWN}, **CONTINUED}, "nets:own"),
+        "random": ({"model": {"backbone": resnet}}, None),
+        "a function's random": ({"model": {"backbone": OWN}}, None),
+    }[kind]
+    return Config(cfg), start
+
+
+KINDS = ("file", "timm's file", "timm", "supervised", "own", "random", "a function's random")
+
+
+def proposal(scores, cfg, folder):
     probes = [Probe(0, 0.4, "start")]
     probes += [Probe(i, x, interval=0.05) for i, x in enumerate(scores, start=1)]
     probes = [each._replace(interval=None) if each.score == 0.49 else each for each in probes]
-    write_probes(tmp_path / "probe.csv", probes)
-    found = worth_taking(tmp_path / "run_backbone.pth", str(tmp_path / "start.pth"))
-    assert found == (taken and str(tmp_path / taken))
-    # A module has no file of weights to take.
-    assert taken != "start.pth" or worth_taking(tmp_path / "run_backbone.pth", "") is None
+    write_probes(folder / "probe.csv", probes)
+    weights, is_worth = propose(folder / "run_backbone.pth", cfg)
+    return weights and weights.removeprefix(f"{folder}/"), is_worth
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_that_ends_worse_proposes_the_trained_weights_it_began_with(kind, tmp_path):
+    cfg, start = of_start(kind, tmp_path)
+    expected = start and start.removeprefix(f"{tmp_path}/")
+    assert proposal([0.38, 0.3], cfg, tmp_path) == (expected, start is not None)
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        ([], ("run_backbone.pth", True)),
+        ([0.36, 0.37], ("run_backbone.pth", False)),  # within the interval of 0.05
+        ([0.47, 0.48], ("run_backbone.pth", True)),
+        ([0.47, 0.3], ("run_best_backbone.pth", True)),
+        ([0.49, 0.37], ("run_backbone.pth", False)),  # the best one has no interval
+    ],
+)
+def test_a_run_that_does_not_end_worse_proposes_its_last_or_best_weights(
+    scores, expected, tmp_path
+):
+    for kind in KINDS:
+        cfg, _ = of_start(kind, tmp_path)
+        assert proposal(scores, cfg, tmp_path) == expected

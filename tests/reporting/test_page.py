@@ -9,16 +9,18 @@ import numpy as np
 import pytest
 import torch
 from helpers.reporting.report_pages import Page
+from mmengine.config import Config
 from mmengine.device import get_device
 from PIL import Image
 
 import mmssprl
 from mmssprl.cli import build_parser
 from mmssprl.console.style import SCALES
-from mmssprl.probing.file import Probe, read_probes, worth_taking
+from mmssprl.probing.file import Probe, propose, read_probes
 from mmssprl.reporting.page import look_at_images
 from mmssprl.reporting.run import read_run
-from mmssprl.reporting.summary import facts, verdict
+from mmssprl.reporting.summary import console_lines, facts, verdict
+from mmssprl.work_dirs import run_config
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +102,26 @@ def test_a_gain_is_judged_by_the_last_probe_and_its_interval(trained, probes, to
         assert fact.remark.startswith(f"the weights it began with: {100 * probes[0].score:.1f} %")
 
 
+@pytest.mark.parametrize(
+    ("start", "advice"),
+    [("own.pth", "Keep the weights it began with"), ("random", "which was random: do not use")],
+)
+def test_a_probe_that_ends_worse_is_a_trouble_on_the_page_and_on_the_console(
+    trained, start, advice
+):
+    run = read_run(trained[0])
+    cfg = Config({**run.cfg.to_dict(), "weights": start}, filename=run.cfg.filename)
+    diagnosis = run.diagnosis._replace(verdict="healthy", lines=["8 lines", "healthy: no sign"])
+    probes = [START, Probe(1, 0.1, interval=0.02)]
+    run = replace(run, cfg=cfg, probes=probes, diagnosis=diagnosis)
+    answer = verdict(run)
+    assert (answer.tone, answer.headline) == ("bad", "Trouble: worse than its start")
+    length, line = console_lines(run, answer)
+    assert length == "8 lines"
+    assert line.startswith("trouble: The last probe loses 10.0 ± 2.0 points.")
+    assert advice in line
+
+
 def test_the_recipe_has_the_reasons_that_were_printed(trained, page):
     work_dir, said, _ = trained
     recipe = json.loads((work_dir / "recipe.json").read_text())
@@ -136,6 +158,8 @@ def test_neighbours_are_those_of_the_command(trained):
 
 def test_the_commands_can_be_pasted(trained, page):
     work_dir, _, photos = trained
+    file = work_dir / "ssprl_timm-test_resnet_backbone.pth"
+    taken, is_worth = propose(file, run_config(work_dir))
     parser, names = build_parser(), []
     for line in page.commands:
         assert "\n" not in line
@@ -146,10 +170,11 @@ def test_the_commands_can_be_pasted(trained, page):
         given = getattr(args, "weights", getattr(args, "checkpoint", None))
         if given is not None:
             (weights, *_) = given if isinstance(given, list) else [given]
-            assert weights == "ssprl_timm-test_resnet_backbone.pth"
-            assert (work_dir / weights).is_file()
+            assert (work_dir / weights).samefile(taken)
         assert (work_dir / getattr(args, "dir", photos)).samefile(photos)
         assert (work_dir / getattr(args, "query", photos)).exists()
-    tune = ["finetune"] * (worth_taking(work_dir / "x_backbone.pth", "") is not None)
+    tune = (
+        ["finetune"] if propose(work_dir / "x_backbone.pth", run_config(work_dir)).is_worth else []
+    )
     others = ["probe", "embed", "select", "neighbors", "export", "report"]
     assert names == [*tune, *others]
