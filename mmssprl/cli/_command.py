@@ -20,8 +20,8 @@ from ..console.wording import program
 
 CONFIG_OF_WEIGHTS = "training config, if WEIGHTS have no NAME.json"
 WEIGHTS = (
-    "backbone weights, a training checkpoint, 'random', 'supervised' (torchvision's), timm/NAME or "
-    "timm/NAME:FILE"
+    "backbone weights, a training checkpoint, 'random', 'supervised' (torchvision's), timm/NAME, "
+    "timm/NAME:FILE or package.module:function"
 )
 IMAGES = "folder of images or of .tar files, or one .tar file"
 

@@ -39,6 +39,8 @@ class ExportCommand(Overwriting):
             f"{report.file}: features differ by {report.difference:.1e} of the largest, "
             f"{report.tolerance:.0e} is allowed"
         )
+        kind = report.normalisation.pixels or "8-bit RGB"
+        print(f"images: {kind}, {report.normalisation}")
 
 
 class ConvertCommand(Overwriting):

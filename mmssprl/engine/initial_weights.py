@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from ..errors import UserError, UserValueError
 from ..functional.pooling import pool
 from ..models import is_pretraining
 from ..models.unwrap import unwrap
+from ..pixels import Normalisation
 from ..registry import HOOKS, MODELS, class_of
 from ..system.stopping import is_first_process
 from ..weights import (
@@ -27,8 +29,10 @@ from ..weights import (
     build_backbone,
     check_fit,
     find_config,
+    find_normalisation,
     names_network,
     start_state,
+    take_normalisation,
     whole_path,
 )
 from ..weights.branches import read_branch
@@ -51,7 +55,7 @@ class InitialWeightsHook(Hook):
     """Load weights into ``model.backbone`` before the first step, but not in a resumed training.
 
     Args:
-        weights: File of weights, timm/NAME, or 'supervised' for torchvision's IMAGENET1K_V1.
+        weights: WEIGHTS as in ``start_state``; 'supervised' is torchvision's IMAGENET1K_V1.
         depth: Depth of torchvision's ResNet.
 
     Raises:
@@ -120,6 +124,7 @@ def apply_weights(cfg: Config, weights: str | None, *, adapt: bool = True) -> No
     else:
         hook["weights"] = whole_path(chosen)
         fit_backbone(cfg, str(chosen), adapt=adapt and not is_pretraining(cfg))
+    take_normalisation(cfg, find_normalisation(chosen, cfg.model.backbone))
     cfg.custom_hooks = [*others, hook]
 
 
@@ -169,8 +174,6 @@ def fit_backbone(cfg: Config, path: str, *, adapt: bool = True, of_run: bool = F
     adapted = copy.deepcopy(cfg)
     with explain_build_errors(described):
         adapt_backbone(adapted, other)
-    if names_network(path):  # timm's own mean and deviation
-        adapted.model.data_preprocessor.update(described.model.get("data_preprocessor", {}))
     _check_fit(adapted, path, str(described.filename or path))
     cfg.model = adapted.model
     if is_first_process():
@@ -182,9 +185,16 @@ def fit_backbone(cfg: Config, path: str, *, adapt: bool = True, of_run: bool = F
 
 
 def take_backbone(cfg: Config, checkpoint: str) -> None:
-    """Use the backbone of a checkpoint's training, which ``--weights`` may have replaced."""
-    if "weights" in cfg and "://" not in checkpoint:
-        fit_backbone(cfg, checkpoint, of_run=True)
+    """Use the backbone and the normalisation of a checkpoint's training.
+
+    ``--weights`` may have replaced both.
+    """
+    if "weights" not in cfg or "://" in checkpoint:
+        return
+    fit_backbone(cfg, checkpoint, of_run=True)
+    with suppress(UserError):  # the file is in no folder of a run
+        run = run_config(Path(checkpoint).parent)
+        take_normalisation(cfg, Normalisation.of_config(run))
 
 
 def adapt_backbone(cfg: Config, backbone: Mapping[str, Any]) -> None:

@@ -21,12 +21,10 @@ from torchvision.transforms.v2 import functional as transforms
 from .. import weights as files
 from ..errors import UserValueError, called
 from ..functional.pooling import pool
-from ..pixels import Pixels
+from ..pixels import IMAGENET_MEAN, IMAGENET_STD, Normalisation, Pixels
 from ..pyramid import PyramidLevel, ViewLayout, check_px
 
 DEFAULT_IMAGE_PX = 224
-IMAGENET_MEAN = (123.675, 116.28, 103.53)
-IMAGENET_STD = (58.395, 57.12, 57.375)
 RESIZE_RATIO = 256 / 224
 """Shorter side before the centre crop / side of the crop, from the paper's test protocol."""
 
@@ -73,14 +71,14 @@ class FeatureBackbone(nn.Module):
     ) -> "FeatureBackbone":
         """Wrap a backbone with views and normalisation of its config."""
         layout = cfg.model.get("layout") or cfg.get("layout")
-        preprocessor = cfg.model.get("data_preprocessor") or cfg.get("data_preprocessor") or {}
+        own = Normalisation.of_config(cfg)
         return cls(
             backbone,
             layout=ViewLayout.build(layout) if layout else None,
             image_px=image_px,
-            mean=preprocessor.get("mean") or IMAGENET_MEAN,
-            std=preprocessor.get("std") or IMAGENET_STD,
-            pixels=Pixels.build(cfg),
+            mean=own.mean,
+            std=own.std,
+            pixels=own.pixels,
         )
 
     @cached_property
@@ -161,6 +159,11 @@ def load_backbone(
         config = files.find_config(file, None if config is None else str(config))
     backbone = files.load_network(file, config, seed=seed)
     model = FeatureBackbone.of_config(backbone, config, image_px=image_px)
+    usual = Normalisation()
+    if file == files.SUPERVISED and usual.fits(model.pixels):  # the config is of other weights
+        own = usual.for_pixels(model.pixels)
+        model.mean = own.mean
+        model.std = own.std
     model.eval()  # not chained: mmpretrain's returns None
     return model.to(place)
 

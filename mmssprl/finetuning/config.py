@@ -17,10 +17,18 @@ from ..console.wording import counted
 from ..datasets.labels import LabelledData
 from ..engine.initial_weights import adapt_backbone, apply_weights, fit_backbone
 from ..errors import UserRuntimeError, UserValueError
+from ..pixels import Normalisation
 from ..pretraining.config import reading_processes
 from ..pretraining.numbers import choose_batch, round_within
 from ..pyramid import check_px
-from ..weights import RANDOM, SUPERVISED, split_timm, whole_path
+from ..weights import (
+    RANDOM,
+    SUPERVISED,
+    find_normalisation,
+    names_network,
+    take_normalisation,
+    whole_path,
+)
 from ..weights.checkpoint_file import read_state
 from .options import FinetuneOptions
 from .tasks import TASKS, Task
@@ -96,7 +104,7 @@ def check_options(weights: str, task: str, asked: FinetuneOptions) -> None:
     check_ranges(asked)
     if asked.image_px is not None:
         check_px("image_px", asked.image_px)
-    if weights not in (RANDOM, SUPERVISED) and not split_timm(weights)[0]:
+    if weights not in (RANDOM, SUPERVISED) and not names_network(weights):
         read_state(weights)  # refuses a file that has none
 
 
@@ -125,11 +133,17 @@ def finetune_config(
     kind = TASKS[task_name]
     cfg = Config.fromfile(shipped(kind.base_config(on_gpu=num_gpus > 0)))
     image_px, rows = set_numbers(cfg, weights, asked, len(data.train), num_gpus)
-    from_file = weights not in (RANDOM, SUPERVISED)
+    is_word = weights in (RANDOM, SUPERVISED)
+    network = backbone_from or (None if is_word else weights)
     with quiet():
         adapt_backbone(cfg, {"type": "ResNet", "depth": 50 if num_gpus else 18})
-        if backbone_from or from_file:
-            fit_backbone(cfg, backbone_from or weights)
+        if network is not None:
+            fit_backbone(cfg, network)
+        normalised_for = (network or RANDOM) if weights == RANDOM else weights
+        own = find_normalisation(normalised_for, cfg.model.backbone)
+        take_normalisation(cfg, own)
+    if not own.equals(Normalisation()):
+        rows["pixels"] = (str(own), f"of {own.source}")
     task = kind(data.classes, **kind.facts_of(data))
     task.configure(cfg, image_px)
     cfg.log_processor.update(task.val_score._asdict())

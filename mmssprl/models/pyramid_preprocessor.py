@@ -17,7 +17,7 @@ from ..functional.boxes import mirror_places
 from ..functional.channels import augment_channels
 from ..functional.photometric import apply_photometric
 from ..functional.photometric_params import PhotometricParams, Probability, draw_photometric
-from ..pixels import Pixels
+from ..pixels import IMAGENET_MEAN, IMAGENET_STD, Pixels
 from ..pyramid import ViewLayout
 from ..registry import MODELS
 
@@ -62,8 +62,8 @@ class PyramidPreprocessor(BaseDataPreprocessor):
     def __init__(
         self,
         layout: ViewLayout | Mapping,
-        mean: Sequence[float] = (123.675, 116.28, 103.53),
-        std: Sequence[float] = (58.395, 57.12, 57.375),
+        mean: Sequence[float] = IMAGENET_MEAN,
+        std: Sequence[float] = IMAGENET_STD,
         flip_prob: Probability = 0.5,
         brightness: float = 0.8,
         contrast: float = 0.8,

@@ -21,13 +21,13 @@ from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.channel_images import pixels_of, read_array
 from ..distillation.maps import teacher_hook
 from ..errors import UserError, UserRuntimeError, UserValueError, called
-from ..pixels import Pixels
+from ..pixels import Normalisation, Pixels
 from ..probing.data import find_probe_data, read_masks
 from ..probing.hook import MOST_IMAGES
 from ..registry import MODELS
 from ..saving.save_and_stop_hook import parse_save_every
 from ..system.environment import usable_cores
-from ..weights import OWN, RANDOM, build_backbone, whole_path
+from ..weights import OWN, RANDOM, build_backbone, find_normalisation, whole_path
 from .chosen import Recipe, RecipeRow
 from .continuation import continue_from
 from .methods import TEACHER_GAIN
@@ -54,19 +54,23 @@ def finish_config(
 ) -> None:
     """Set all other options in the config of a recipe, and add their rows."""
     asked, backbone, cfg = recipe.asked, recipe.backbone, recipe.cfg
+    weights = asked.weights or RANDOM
+    is_continued = weights != RANDOM
     cfg.model.backbone = dict(backbone.cfg)
     if backbone.has_stages:
         # Only for AdamW: LARC does not scale parameters of zero norm, see the base config.
         cfg.model.backbone.zero_init_residual = cfg.optim_wrapper.optimizer.type == "AdamW"
     cfg.merge_from_dict(_values(recipe, images))
-    if channels is not None:
+    if channels is None:
+        _set_normalisation(recipe)
+    else:
         _set_channels(recipe, channels)
     for knob in cfg.keys() - used_keys(cfg) - {"layout"}:  # helpers of the base config
         cfg.pop(knob)
     if backbone.cfg["type"] == "ModuleBackbone":  # may have other outputs
         cfg.find_unused_parameters = True
-    weights, teacher = asked.weights or RANDOM, asked.teacher
-    if weights != RANDOM:
+    teacher = asked.teacher
+    if is_continued:
         continue_from(recipe, str(weights), build_backbone(cfg), is_rgb=channels is None)
     elif backbone.is_trained:
         recipe.warnings.append(
@@ -83,7 +87,7 @@ def finish_config(
         cfg.train_dataloader.persistent_workers = False
     if asked.probe is not None:
         recipe.rows["probe"] = add_probe(cfg, asked.probe)
-    elif weights != RANDOM:
+    elif is_continued:
         cfg.custom_hooks = [*cfg.custom_hooks, {"type": "ProbeHook"}]
         num = min(MOST_IMAGES // 2, recipe.num_images)
         why = "no labels: features find an image's other half"
@@ -173,8 +177,18 @@ def add_probe(cfg: Config, asked: str | Path) -> RecipeRow:
     return RecipeRow(choice, why)
 
 
+def _set_normalisation(recipe: Recipe) -> None:
+    """Normalise as the weights were trained, else as the network's authors do; add the row."""
+    weights = str(recipe.asked.weights or RANDOM)
+    own = find_normalisation(weights, recipe.backbone.cfg).for_pixels(None)
+    if weights == RANDOM and own.equals(Normalisation()):  # as in the base config
+        return
+    recipe.cfg.model.data_preprocessor.update(own.numbers)
+    recipe.rows["pixels"] = RecipeRow(str(own), f"of {own.source}")
+
+
 def _set_channels(recipe: Recipe, found: Channels) -> None:
-    """Set the channels in the config, and add their row."""
+    """Set the channels in the config, and add their row; a continued run keeps its numbers."""
     cfg, own = recipe.cfg, recipe.cfg.model.data_preprocessor
     has_teacher = recipe.method.uses_teacher or recipe.asked.teacher
     kind = "teacher" if has_teacher else own.type
@@ -183,12 +197,19 @@ def _set_channels(recipe: Recipe, found: Channels) -> None:
             f"channels must be left out for {recipe.method.key}, whose {kind} takes only "
             "8-bit RGB; choose another method, without a teacher."
         )
-    mean, std = (", ".join(f"{value:.4g}" for value in each) for each in (found.mean, found.std))
-    measured = f"mean {mean}, deviation {std} in {counted(found.num_images, 'image')}"
-    recipe.rows["channels"] = RecipeRow(str(found.pixels), measured)
+
+    numbers = Normalisation(tuple(found.mean), tuple(found.std), pixels=found.pixels)
+    where = f"in {counted(found.num_images, 'image')}"
+    weights = str(recipe.asked.weights or RANDOM)
+    of_weights = find_normalisation(weights, recipe.backbone.cfg)
+    if weights != RANDOM and of_weights.fits(found.pixels):
+        numbers = of_weights.for_pixels(found.pixels)
+        where = f"of {numbers.source}"
+    recipe.rows["channels"] = RecipeRow(str(found.pixels), f"{numbers} {where}")
+
     pixels = found.pixels._asdict()
     cfg.train_dataloader.dataset.pixels = pixels
-    own.update(pixels=pixels, mean=found.mean, std=found.std)
+    own.update(pixels=pixels, **numbers.numbers)
     if found.pixels.white is None:
         own.update(dict.fromkeys(_OF_COLOURS, 0))
 

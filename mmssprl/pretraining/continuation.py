@@ -13,12 +13,13 @@ from ..weights import (
     SUPERVISED,
     TIMM,
     check_fit,
+    names_function,
     split_timm,
     start_state,
     weights_file,
     whole_path,
 )
-from ..weights.description import read_description
+from ..weights.description import find_description, read_description
 from .backbones import name_of
 from .chosen import Recipe, RecipeRow
 from .methods import ANCHORED_GAIN, CONTINUED_GAIN
@@ -30,9 +31,14 @@ ANCHOR_CHANNELS = 256  # components of the start's maps that are kept, as in ``d
 
 
 def named_weights(asked: PretrainOptions) -> PretrainOptions:
-    """Split weights timm/NAME[:FILE] into backbone and weights, or take our file's backbone."""
+    """Split weights that name their network into backbone and weights, or take our file's backbone.
+
+    Those are timm/NAME[:FILE], and package.module:function, whose weights are its own.
+    """
     weights = str(asked.weights or "")
     name, file = split_timm(weights)
+    if names_function(weights):
+        name, file = weights, OWN
     if name:
         if asked.backbone not in (None, name):
             raise UserValueError(
@@ -42,8 +48,8 @@ def named_weights(asked: PretrainOptions) -> PretrainOptions:
         return replace(asked, backbone=name, weights=file or name)
     if asked.backbone is not None or weights in ("", RANDOM, SUPERVISED, OWN):
         return asked
-    description = weights_file(weights).with_suffix(".json")
-    if not description.is_file():
+    description = find_description(weights_file(weights))
+    if description is None:
         return asked
     own = read_description(description).model.backbone.to_dict()
     backbone = name_of(own)
@@ -60,6 +66,8 @@ def is_anchored(asked: PretrainOptions) -> bool:
     if asked.teacher is None or asked.weights in (None, RANDOM):
         return False
     teacher = str(asked.teacher)
+    if asked.weights == OWN:
+        return teacher in (OWN, asked.backbone)
     if teacher.startswith(TIMM):
         teacher = teacher.removeprefix(f"{asked.backbone}:")
     return whole_path(teacher) == whole_path(str(asked.weights))

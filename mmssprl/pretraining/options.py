@@ -52,7 +52,8 @@ class PretrainOptions:
     weights: str | Path | None = option(
         "backbone weights to start from: supervised (torchvision's ResNet, trained on ImageNet), "
         "timm/NAME (timm's weights), timm/NAME:FILE (timm's, DINOv2's or DINOv3's), a file of ours "
-        "or of torchvision, or own (the weights that package.module:function returns)",
+        "or of torchvision, or package.module:function with the weights that it returns (with "
+        "--backbone, own)",
         chosen="random",
         metavar="WEIGHTS",
     )

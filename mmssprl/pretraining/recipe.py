@@ -19,7 +19,7 @@ from ..console.options import check_ranges
 from ..console.wording import counted
 from ..errors import UserValueError
 from ..pyramid import MOST_PX, ViewLayout
-from ..weights.backbone import SUPERVISED
+from ..weights import SUPERVISED
 from .backbones import find_backbone
 from .chosen import Recipe, RecipeRow
 from .continuation import is_anchored

@@ -2,7 +2,7 @@
 
 import pickle
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,36 +18,47 @@ from torchvision.models import get_model_weights, list_models
 from ..config.reading import one_line, read_config_file
 from ..console.quiet import quiet
 from ..errors import UserOSError, UserValueError
+from ..models import ModuleBackbone
 from ..models.timm_backbone import check_timm
+from ..pixels import Normalisation
 from ..registry import MODELS
 from .branches import read_backbone, read_branch, require_finite
 from .checkpoint_file import check_fit, read_state, weights_file
 from .description import find_description, read_description
+from .normalisation import find_normalisation, says_normalisation
+from .sources import (
+    RANDOM,
+    SUPERVISED,
+    TIMM,
+    names_function,
+    names_network,
+    split_timm,
+)
 
-RANDOM = "random"
-"""Given instead of a weights file: random weights, as ``init_weights`` draws them."""
-SUPERVISED = "supervised"
-"""Given instead of a weights file: torchvision's ResNet weights from ImageNet (IMAGENET1K_V1)."""
-OWN = "own"
-"""Given instead of a weights file: the weights that the user's network already has."""
-TIMM = "timm/"
-"""Prefix of the names of timm's networks and pretrained weights."""
 _DEPTHS = {
     (block is Bottleneck, blocks): depth for depth, (block, blocks) in ResNet.arch_settings.items()
 }
 """Depth of a ResNet by (whether it has bottlenecks, blocks per stage)."""
 _USUAL_WIDTH = 64
-_FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
-"""package.module:function"""
 
 
 def find_config(weights: str, config: str | None) -> Config:
     """Read the config of a backbone from ``config``, or from ``NAME.json`` next to the weights.
 
     Without either, the depth and width of a ResNet are read from its tensors, ``'supervised'`` is a
-    ResNet-50, and timm/NAME and package.module:function name their networks. Raises ValueError for
-    a file without weights or an unknown architecture.
+    ResNet-50, and timm/NAME and package.module:function name their networks. A config that says
+    nothing of its images gets the normalisation of ``find_normalisation``. Raises ValueError for a
+    file without weights or an unknown architecture.
     """
+    cfg = _find_config(weights, config)
+    if not says_normalisation(cfg):
+        own = find_normalisation(weights, cfg.model.backbone)
+        if not own.equals(Normalisation()):
+            cfg.model.data_preprocessor = own.numbers
+    return cfg
+
+
+def _find_config(weights: str, config: str | None) -> Config:
     if config is None and weights == RANDOM:
         raise UserValueError("random weights need a config with the architecture; give one.")
     if config is None and weights == SUPERVISED:
@@ -81,40 +92,8 @@ def find_config(weights: str, config: str | None) -> Config:
     return Config({"model": {"backbone": backbone}})
 
 
-def names_network(weights: str) -> bool:
-    """Whether weights are timm/NAME, timm/NAME:FILE or package.module:function, and no file."""
-    is_name = weights.startswith(TIMM) or _FUNCTION.fullmatch(weights)
-    return bool(is_name) and not Path(weights).exists()
-
-
-def split_timm(weights: str) -> tuple[str, str]:
-    """Return timm/NAME and FILE of timm/NAME:FILE; '' and the weights if they are others."""
-    if not weights.startswith(TIMM) or Path(weights).exists():
-        return "", weights
-    name, _, file = weights.partition(":")
-    return name, file
-
-
-def whole_path(weights: str) -> str:
-    """Return WEIGHTS whose file, the newest one of a folder, is named by its whole path."""
-    name, file = split_timm(weights)
-    if file in ("", SUPERVISED, OWN, RANDOM) or not Path(file).exists():
-        return weights
-    return f"{name}:{weights_file(file).resolve()}".removeprefix(":")
-
-
-def refuse_random(weights: Sequence[str]) -> None:
-    """Raise ValueError for 'random' whose network, that of the first others, is a function's."""
-    first = next((each for each in weights if each not in (RANDOM, SUPERVISED)), "")
-    if RANDOM in weights and names_network(first) and not split_timm(first)[0]:
-        raise UserValueError(
-            f"'{RANDOM}' weights beside {first} would be those that the function gives; leave "
-            f"'{RANDOM}' out."
-        )
-
-
 def _config_of_network(weights: str) -> Config:
-    """Return the config of timm's network, with its normalisation, or of a user's one."""
+    """Return the config of timm's network, or of a function's."""
     name = split_timm(weights)[0].removeprefix(TIMM)
     if not name:
         return Config({"model": {"backbone": {"type": "ModuleBackbone", "network": weights}}})
@@ -128,9 +107,7 @@ def _config_of_network(weights: str) -> Config:
         backbone["options"] = {"dynamic_img_size": True}  # images of any size
     except TypeError:  # this network has no such argument
         pass
-    found: Any = timm.get_pretrained_cfg(name)
-    own = {key: [255 * value for value in getattr(found, key)] for key in ("mean", "std")}
-    return Config({"model": {"backbone": backbone, "data_preprocessor": own}})
+    return Config({"model": {"backbone": backbone}})
 
 
 def read_architecture(trunk: Mapping[str, Tensor], file: str | Path, remedy: str) -> dict[str, Any]:
@@ -236,12 +213,14 @@ def supervised_state(depth: int) -> dict[str, Tensor]:
 def start_state(
     weights: str, depth: int = 50, wanted: Mapping[str, Tensor] | None = None
 ) -> dict[str, Tensor]:
-    """Return the weights of a file, of 'supervised' at a depth, or of timm/NAME[:FILE].
+    """Return the weights of a file, 'supervised' at a depth, timm/NAME[:FILE], or a function.
 
     ``wanted`` is the backbone's state dict, as in ``read_backbone``.
     """
     if weights == SUPERVISED:
         return supervised_state(depth)
+    if names_function(weights):
+        return dict(ModuleBackbone(weights).state_dict())
     title, file = split_timm(weights)
     if file:
         return read_backbone(file, wanted)

@@ -1,7 +1,7 @@
 """``NAME.json`` next to weights ``NAME.pth`` describes the network and its training images."""
 
-import inspect
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,46 +10,51 @@ from mmengine.config import Config
 
 from ..console.wording import program
 from ..errors import UserValueError
-from ..models import PyramidPreprocessor
 from ..models.module_backbone import is_named
-from ..pixels import Pixels
+from ..pixels import RGB, Normalisation, Pixels
 from ..pyramid import ViewLayout
 from ..registry import MODELS, names_in
 from ..system.outputs import write_whole
 from ..version import __version__
 
-_COLOURS = Pixels(3, "uint8")
 _USUAL_PX = 224
+_CHECKPOINT = re.compile(r"(epoch|iter|step)_\d+\.pth")
 
 
-def write_description(weights: Path, cfg: Config) -> Path:
-    """Write the description of ``weights`` that were trained with a config; return its path."""
+def describe(cfg: Config) -> dict[str, Any]:
+    """Return the description of weights that were trained with a config."""
     model = cfg.model
-    given = model.get("data_preprocessor") or cfg.get("data_preprocessor") or {}
-    defaults = inspect.signature(PyramidPreprocessor).parameters
-    numbers = {key: list(given.get(key) or defaults[key].default) for key in ("mean", "std")}
+    own = Normalisation.of_config(cfg)
     layout = model.get("layout") or cfg.get("layout")
-    content = {
+    return {
         "backbone": {k: v for k, v in model.backbone.to_dict().items() if k != "init_cfg"},
-        "pixels": {**(Pixels.build(cfg) or _COLOURS)._asdict(), **numbers},
+        "pixels": {**(own.pixels or RGB)._asdict(), **own.numbers},
         "image_px": ViewLayout.build(layout).image_px if layout else _USUAL_PX,
         "method": str(model.get("type") or cfg.get("method", "")),
         "versions": {"mmssprl": __version__, "torch": torch.__version__},
     }
+
+
+def write_description(weights: Path, cfg: Config) -> Path:
+    """Write the description of ``weights`` that were trained with a config; return its path."""
     path = weights.with_suffix(".json")
-    write_whole(path, json.dumps(content, indent=2, default=str) + "\n")
+    write_whole(path, json.dumps(describe(cfg), indent=2, default=str) + "\n")
     return path
 
 
 def channels_of(cfg: Config) -> int:
     """Return the number of channels of the images that a config's backbone was trained on."""
-    return (Pixels.build(cfg) or _COLOURS).channels
+    return (Pixels.build(cfg) or RGB).channels
 
 
 def find_description(weights: Path) -> Path | None:
     """Return the description of weights, or of the training that wrote the checkpoint."""
     own = weights.with_suffix(".json")
-    return own if own.is_file() else min(weights.parent.glob("*_backbone.json"), default=None)
+    if own.is_file():
+        return own
+    # Other files may lie next to the weights of another network.
+    is_checkpoint = _CHECKPOINT.fullmatch(weights.name)
+    return min(weights.parent.glob("*_backbone.json"), default=None) if is_checkpoint else None
 
 
 def read_description(path: Path) -> Config:
@@ -64,7 +69,7 @@ def read_description(path: Path) -> Config:
         layout = {"image_px": content["image_px"], "levels": []}
         ViewLayout.build(layout)
         method = str(content.get("method", ""))
-        own = None if Pixels(**pixels) == _COLOURS else pixels
+        own = None if Pixels(**pixels) == RGB else pixels
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         reason = str(error) if isinstance(error, UserValueError) else type(error).__name__
         raise UserValueError(

@@ -1,5 +1,6 @@
 """Export weights to the formats of other packages; each file is read back and compared."""
 
+import json
 import math
 import pickle
 import tempfile
@@ -16,12 +17,13 @@ from safetensors.torch import save
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from ..errors import UserValueError
+from ..errors import UserFileExistsError, UserValueError
+from ..pixels import Normalisation
 from ..pyramid import ViewLayout
 from ..system.outputs import prepare_output, whole_file
 from .backbone import find_config, load_network
 from .checkpoint_file import weights_file
-from .description import channels_of, write_description
+from .description import channels_of, describe, read_description, write_description
 from .names import to_detectron2
 from .onnx import Graph, Pooled, write_onnx
 
@@ -50,6 +52,7 @@ class ExportReport:
     file: Path
     difference: float  # relative to the largest feature, as the tolerance
     tolerance: float
+    normalisation: Normalisation  # of the images that the network takes
 
 
 def export_weights(
@@ -88,11 +91,28 @@ def export_weights(
                 f"the largest, but differ by {difference:.3g}. Nothing was written; export to "
                 "another target."
             )
-        has_description = out.with_suffix(".json").exists()
-        if target in ("pth", "safetensors") and (overwrite or not has_description):
-            write_description(out, cfg)
+        if target in ("pth", "safetensors"):
+            _describe(out, cfg, overwrite=overwrite)
         draft.replace(out)
-    return ExportReport(target, out, difference, tolerance)
+    own = Normalisation.of_config(cfg)
+    return ExportReport(target, out, difference, tolerance, own)
+
+
+def _describe(out: Path, cfg: Config, *, overwrite: bool) -> None:
+    """Write the description of an exported file; an existing one must say the same."""
+    path = out.with_suffix(".json")
+    wanted = describe(cfg)
+    if path.exists() and not overwrite:
+        existing = describe(read_description(path))
+        texts = {key: json.dumps(value) for key, value in wanted.items()}  # tuples are lists
+        others = [key for key in ("backbone", "pixels") if json.dumps(existing[key]) != texts[key]]
+        if others:
+            raise UserFileExistsError(
+                f"{path} describes other weights ({', '.join(others)} differ); overwrite it by "
+                "--overwrite, or give another --out."
+            )
+        return
+    write_description(out, cfg)
 
 
 def default_output(checkpoint: str, target: str) -> Path:
@@ -109,7 +129,9 @@ def write(backbone: nn.Module, cfg: Config, target: str, path: Path) -> None:
         return
     if target == "onnx":
         images = next(_images(backbone, cfg))
-        write_onnx(backbone, images, path, any_size=isinstance(backbone, ResNet))
+        own = Normalisation.of_config(cfg)
+        about = {"mean": str(own.numbers["mean"]), "std": str(own.numbers["std"])}
+        write_onnx(backbone, images, path, any_size=isinstance(backbone, ResNet), about=about)
         return
     # Contiguous copies: safetensors takes neither shared nor channels-last tensors.
     state = {

@@ -1,6 +1,7 @@
 """Export backbones to ONNX, and run the graphs in onnxruntime on the CPU."""
 
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -30,10 +31,12 @@ class Pooled(nn.Module):
         return last, pool(last)
 
 
-def write_onnx(backbone: nn.Module, images: Tensor, path: Path, *, any_size: bool) -> None:
+def write_onnx(
+    backbone: nn.Module, images: Tensor, path: Path, *, any_size: bool, about: Mapping[str, str]
+) -> None:
     """Export a graph from normalised images (N, C, H, W) to ``Features``.
 
-    The batch size is dynamic, and with ``any_size`` the image size.
+    The batch size is dynamic, and with ``any_size`` the image size. ``about`` becomes its metadata.
     """
     if not all(map(is_importable, _PACKAGES)):
         raise UserValueError(f"target onnx needs more packages: pip install {' '.join(_PACKAGES)}")
@@ -57,6 +60,11 @@ def write_onnx(backbone: nn.Module, images: Tensor, path: Path, *, any_size: boo
             f"torch.onnx cannot trace a {type(backbone).__name__} ({type(error).__name__}); "
             "export it to pth or safetensors."
         ) from error
+    import onnx
+
+    graph = onnx.load_from_string(path.read_bytes())  # it opens no name that is not in UTF-8
+    onnx.helper.set_model_props(graph, dict(about))
+    path.write_bytes(graph.SerializeToString())
 
 
 class Graph:

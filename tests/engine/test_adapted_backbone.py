@@ -6,7 +6,7 @@ from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import MODELS, DefaultScope
 
 from mmssprl.config.shipped import shipped
-from mmssprl.engine.initial_weights import adapt_backbone
+from mmssprl.engine.initial_weights import adapt_backbone, take_backbone
 from mmssprl.pretraining.backbones import BACKBONES
 
 
@@ -79,3 +79,16 @@ class TestDetection:
         other = adapted("scenes", "detection", RESNET50).model.backbone
         assert other.depth == 50
         assert not {"style", *fields[1:]} & set(other)
+
+
+def test_a_test_normalises_as_the_training_of_its_checkpoint(tmp_path):
+    of_run = adapted("scenes", "linear-coco", NARROW)
+    of_run.weights = "own.pth"
+    of_run.model.data_preprocessor.update(mean=[1.0, 2.0, 3.0], std=[4.0, 5.0, 6.0])
+    of_run.dump(tmp_path / "run.py")
+    checkpoint = tmp_path / "epoch_1.pth"
+    torch.save({"state_dict": build(of_run).state_dict()}, checkpoint)
+    cfg = Config.fromfile(shipped(protocol("linear-coco", "scenes").config))
+    assert cfg.model.data_preprocessor.mean[0] == 123.675
+    take_backbone(cfg, str(checkpoint))
+    assert cfg.model.data_preprocessor.mean == [1, 2, 3]

@@ -16,6 +16,7 @@ from mmssprl.finetuning.options import FinetuneOptions
 from mmssprl.finetuning.start import finetune
 from mmssprl.finetuning.tasks import TASKS
 from mmssprl.models import TimmBackbone
+from mmssprl.weights import build_backbone, write_description
 
 
 def steps_of(cfg, split):
@@ -71,6 +72,29 @@ def test_a_network_of_timm_classifies_with_its_own_normalisation(labels, tmp_pat
     data = find_labels(write_coco(tmp_path / "boxes"), "detect")
     with pytest.raises(ValueError, match="support only ResNets, but the backbone is TimmBackbone"):
         finetune_config(weights, data, "detect", FinetuneOptions())
+
+
+def test_a_network_of_a_function_classifies_with_its_own_normalisation(labels):
+    name = "helpers.models.own_nets:with_record"
+    cfg, rows = finetune_config(name, labels, "classify", FinetuneOptions())
+    assert cfg.model.backbone.to_dict() == {"type": "ModuleBackbone", "network": name}
+    assert cfg.model.data_preprocessor.mean == [51, 102, 153]
+    assert rows["pixels"][1] == f"of {name}.pretrained_cfg"
+
+
+def test_weights_that_fit_the_usual_backbone_bring_their_normalisation(labels, tmp_path):
+    resnet = {"type": "ResNet", "depth": 18}
+    own = {"mean": [1.0, 2.0, 3.0], "std": [4.0, 5.0, 6.0]}
+    described = Config({"model": {"backbone": resnet, "data_preprocessor": own}})
+    torch.save(build_backbone(described).state_dict(), tmp_path / "w.pth")
+    write_description(tmp_path / "w.pth", described)
+    for weights, expected in ((str(tmp_path / "w.pth"), 1.0), ("random", 123.675)):
+        cfg, _ = finetune_config(weights, labels, "classify", FinetuneOptions())
+        assert cfg.model.data_preprocessor.mean[0] == expected
+    beside = finetune_config(
+        "random", labels, "classify", FinetuneOptions(), str(tmp_path / "w.pth")
+    )
+    assert beside[0].model.data_preprocessor.mean == [1, 2, 3]
 
 
 def test_the_backbone_is_that_of_the_weights_and_label_files_move(labels, tmp_path):

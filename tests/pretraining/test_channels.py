@@ -1,12 +1,14 @@
 import numpy as np
 import pytest
 import tifffile
+import torch
 from helpers.pretraining.paces import stub_pace
 from mmengine.config import Config
 
 import mmssprl
 from mmssprl.cli import main
-from mmssprl.weights import build_backbone
+from mmssprl.probing.file import Proposal
+from mmssprl.weights import build_backbone, write_description
 
 
 def write(folder, num=8, channels=4, dtype="uint16", seed=0, constant=()):
@@ -66,6 +68,8 @@ def test_images_that_cannot_be_trained_on_are_refused_in_one_line(
 
 def test_a_run_on_four_channels_is_trained_and_used(tmp_path, monkeypatch, capsys):
     stub_pace(monkeypatch)
+    for place in ("probing.file", "reporting.summary"):  # features of noise are worth nothing
+        monkeypatch.setattr(f"mmssprl.{place}.propose", lambda path, _: Proposal(str(path), True))
     images, run = tmp_path / "images", tmp_path / "run"
     for i, name in enumerate("ab"):  # of each 5 train the probe, which takes no fewer
         write(images / name, 6, seed=i)
@@ -87,3 +91,39 @@ def test_a_run_on_four_channels_is_trained_and_used(tmp_path, monkeypatch, capsy
     assert main([*views, str(tmp_path / "views.png")]) == 0
     with pytest.raises(ValueError, match="weights must be of a backbone for RGB"):
         mmssprl.finetune(weights, tmp_path / "gray", task="classify")
+
+
+def described(path, *, num, dtype):
+    """Weights of a ResNet-18 for channels, with a description; returns the numbers in it."""
+    backbone = {"type": "ResNet", "depth": 18, "in_channels": num}
+    own = {"mean": [7.0 + i for i in range(num)], "std": [3.0 + i for i in range(num)]}
+    preprocessor = {**own, "pixels": {"channels": num, "dtype": dtype}}
+    cfg = Config({"model": {"backbone": backbone, "data_preprocessor": preprocessor}})
+    torch.save(build_backbone(cfg).state_dict(), path)
+    write_description(path, cfg)
+    return own
+
+
+@pytest.mark.parametrize(
+    ("num", "dtype", "of_weights", "kept"),
+    [
+        (4, "uint16", "uint16", 1.0),
+        (3, "uint16", "uint8", 65535 / 255),  # colours of another depth
+        (4, "uint16", "uint8", None),  # another unit: measured
+    ],
+)
+def test_a_continued_run_keeps_the_numbers_of_its_weights(
+    num, dtype, of_weights, kept, tmp_path, monkeypatch, on_cpu
+):
+    stub_pace(monkeypatch)
+    monkeypatch.setattr("mmssprl.pretraining.start.train_config", lambda *args, **options: None)
+    arrays = write(tmp_path / "images", channels=num, dtype=dtype)
+    own = described(tmp_path / "w.pth", num=num, dtype=of_weights)
+    options = {"channels": num, "backbone": "resnet18", "weights": tmp_path / "w.pth"}
+    said = []
+    mmssprl.pretrain(tmp_path / "images", tmp_path / "run", **options, log=said.append)
+    cfg = Config.fromfile(tmp_path / "run/swav-small_resnet18.py")
+    found = cfg.model.data_preprocessor
+    expected = arrays.mean((0, 1, 2)) if kept is None else kept * np.array(own["mean"])
+    np.testing.assert_allclose(found.mean, expected, rtol=1e-5)
+    assert ("of w.json" in " ".join(said)) is (kept is not None)

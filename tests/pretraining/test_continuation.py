@@ -9,7 +9,7 @@ from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 
 from mmssprl.pretraining.backbones import BACKBONES, Backbone
-from mmssprl.pretraining.continuation import named_weights
+from mmssprl.pretraining.continuation import is_anchored, named_weights
 from mmssprl.pretraining.options import PretrainOptions
 from mmssprl.pyramid import ViewLayout
 from mmssprl.weights import write_description
@@ -90,6 +90,21 @@ def test_weights_name_their_network():
     assert (asked.backbone, asked.weights) == ("timm/resnet10t", "timm/resnet10t")
     with pytest.raises(ValueError, match=r"timm/resnet10t:a .* backbone is resnet18"):
         named_weights(PretrainOptions(weights="timm/resnet10t:a", backbone="resnet18"))
+
+
+def test_a_function_names_the_network_and_its_own_weights():
+    for teacher in (None, MAPS):
+        asked = named_weights(PretrainOptions(weights=MAPS, teacher=teacher))
+        assert (asked.backbone, asked.weights) == (MAPS, "own")
+        assert is_anchored(asked) is (teacher is not None)
+
+
+def test_a_checkpoint_in_the_folder_of_a_run_names_its_network(tmp_path):
+    (tmp_path / "epoch_3.pth").touch()
+    cfg = Config({"model": {"backbone": {"type": "TimmBackbone", "model_name": "resnet10t"}}})
+    write_description(tmp_path / "run_backbone.pth", cfg)
+    asked = named_weights(PretrainOptions(weights=tmp_path / "epoch_3.pth"))
+    assert asked.backbone == "timm/resnet10t"
 
 
 def test_weights_of_ours_name_their_network(tmp_path):

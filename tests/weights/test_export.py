@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 from unittest import mock
 
@@ -120,6 +121,21 @@ def test_a_wrong_file_is_not_kept(target, narrow, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="but differ by"):
         export_weights(narrow[1], target, out, overwrite=True)
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
+
+
+def test_a_description_of_other_weights_is_not_left_beside_an_exported_file(narrow, tmp_path):
+    out, other = tmp_path / "w.safetensors", Config.fromfile(Path(narrow[1]).with_suffix(".py"))
+    export_weights(narrow[1], "safetensors", out)
+    out.unlink()
+    export_weights(narrow[1], "safetensors", out)  # the same description may stay
+    out.unlink()
+    other.model.data_preprocessor = {"mean": [1.0, 2.0, 3.0], "std": [4.0, 5.0, 6.0]}
+    write_description(out, other)
+    with pytest.raises(FileExistsError, match=r"w.json describes other weights \(pixels differ\)"):
+        export_weights(narrow[1], "safetensors", out)
+    assert not out.exists()
+    export_weights(narrow[1], "safetensors", out, overwrite=True)
+    assert json.loads(out.with_suffix(".json").read_text())["pixels"]["mean"][0] == 123.675
 
 
 class TestErrors:

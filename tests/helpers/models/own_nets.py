@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from functools import partial
 
+import torch
 from torch import nn
 from torchvision.models import resnet18
 
@@ -29,6 +30,36 @@ class Net(nn.Module):
 GIVES = ("one_map", "maps", "named_maps", "vector", "tokens", "nothing", "size")
 one_map, maps, named_maps, vector, tokens, nothing, size = (partial(Net, g) for g in GIVES)
 with_width, number, narrow = (lambda width: width), (lambda: 3), (lambda: nn.Linear(2, 3))
+
+
+def with_record():
+    """A network with timm's record of its images, in shares of white."""
+    net = maps()
+    net.pretrained_cfg = {"mean": (0.2, 0.4, 0.6), "std": (0.3, 0.2, 0.1)}
+    return net
+
+
+def with_numbers():
+    """A network with the mean and deviation of its images as buffers, in 0 to 255."""
+    net = maps()
+    net.register_buffer("mean", torch.tensor([90.0, 80.0, 70.0]).view(3, 1, 1), persistent=False)
+    net.register_buffer("std", torch.tensor([40.0, 50.0, 60.0]).view(3, 1, 1), persistent=False)
+    return net
+
+
+def with_other_attributes():
+    """A network whose mean is a method, and whose std is of its features."""
+    net = maps()
+    net.mean = net.forward
+    net.std = torch.ones(12)
+    return net
+
+
+def with_a_deviation_of_zero():
+    net = maps()
+    net.mean = (0.5, 0.5, 0.5)
+    net.std = (0.5, 0.0, 0.5)
+    return net
 
 
 def wrapped():

@@ -1,0 +1,126 @@
+"""Where the mean and deviation of a network's images come from."""
+
+import pytest
+import torch
+from helpers.models import own_nets
+from mmengine.config import Config
+
+from mmssprl.features.backbone import load_backbone
+from mmssprl.pixels import IMAGENET_MEAN, IMAGENET_STD, Normalisation, Pixels
+from mmssprl.weights import (
+    find_normalisation,
+    normalisation,
+    take_normalisation,
+    write_description,
+)
+from mmssprl.weights.description import find_description
+from mmssprl.weights.normalisation import of_module
+
+RESNET = {"type": "ResNet", "depth": 18, "base_channels": 8, "stem_channels": 8}
+VIT = {"type": "TimmBackbone", "model_name": "test_vit"}
+UINT16 = Pixels(3, "uint16")
+
+
+def described(path, **preprocessor):
+    path.touch()
+    write_description(path, Config({"model": {"backbone": VIT, "data_preprocessor": preprocessor}}))
+    return str(path)
+
+
+def test_a_description_comes_before_the_record_of_timm(tmp_path):
+    file = described(tmp_path / "w.pth", mean=[1.0, 2.0, 3.0], std=[4.0, 5.0, 6.0])
+    for weights in (file, f"timm/test_vit:{file}"):
+        found = find_normalisation(weights, VIT)
+        assert found[:3] == ((1, 2, 3), (4, 5, 6), "w.json")
+    (tmp_path / "w.json").unlink()
+    found = find_normalisation(file, VIT)
+    assert found[:3] == ((127.5,) * 3, (127.5,) * 3, "timm's test_vit")
+
+
+def test_weights_of_torchvision_have_the_numbers_of_imagenet_beside_any_config(
+    tmp_path, monkeypatch
+):
+    assert find_normalisation("supervised", VIT) == Normalisation()
+    resnet = {"type": "ResNet", "depth": 18}
+    state = load_backbone("random", Config({"model": {"backbone": resnet}})).backbone.state_dict()
+    monkeypatch.setattr("mmssprl.weights.backbone.supervised_state", lambda depth: dict(state))
+    own = {"mean": [1.0, 2.0, 3.0], "std": [4.0, 5.0, 6.0]}
+    cfg = Config({"model": {"backbone": resnet, "data_preprocessor": own}})
+    assert load_backbone("random", cfg).mean == (1, 2, 3)
+    found = load_backbone("supervised", cfg)
+    assert (found.mean, found.std) == (IMAGENET_MEAN, IMAGENET_STD)
+    cfg.model.data_preprocessor.pixels = {"channels": 3, "dtype": "uint16"}
+    assert load_backbone("supervised", cfg).mean == pytest.approx([257 * x for x in IMAGENET_MEAN])
+
+
+@pytest.mark.parametrize(
+    ("name", "mean", "source"),
+    [
+        ("with_record", (51.0, 102.0, 153.0), "nets:with_record.pretrained_cfg"),
+        ("with_numbers", (90.0, 80.0, 70.0), "nets:with_numbers"),
+        ("with_other_attributes", IMAGENET_MEAN, "ImageNet"),
+        ("maps", IMAGENET_MEAN, "ImageNet"),
+    ],
+)
+def test_attributes_of_a_module(name, mean, source):
+    found = of_module(getattr(own_nets, name)(), f"nets:{name}")
+    assert found.mean == pytest.approx(mean)
+    assert found.source == source
+
+
+def test_one_number_is_for_all_channels():
+    net = own_nets.maps()
+    net.mean, net.std = 0.5, 0.25
+    assert of_module(net, "net")[:2] == ((127.5,) * 3, (63.75,) * 3)
+    net.mean, net.std = torch.tensor([120.0]), 1  # of 0 to 255
+    assert of_module(net, "net")[:2] == ((120.0,) * 3, (1.0,) * 3)
+
+
+def test_a_deviation_of_zero_is_refused():
+    with pytest.raises(ValueError, match=r"mean and std of nets:x .* above 0, .*\[0.5, 0.0, 0.5\]"):
+        of_module(own_nets.with_a_deviation_of_zero(), "nets:x")
+
+
+def test_a_description_of_other_weights_in_the_folder_is_not_taken(tmp_path):
+    described(tmp_path / "run_backbone.pth", mean=[1.0, 2.0, 3.0], std=[4.0, 5.0, 6.0])
+    assert find_description(tmp_path / "epoch_3.pth") == tmp_path / "run_backbone.json"
+    assert find_description(tmp_path / "resnet50.pth") is None
+
+
+@pytest.fixture
+def said(monkeypatch):
+    """The lines of the log."""
+    lines = []
+    monkeypatch.setattr(normalisation, "print_log", lambda text, logger: lines.append(text))
+    return lines
+
+
+def transfer_config(**preprocessor):
+    return Config({"model": {"type": "X", "backbone": RESNET, "data_preprocessor": preprocessor}})
+
+
+def test_a_transfer_takes_the_numbers_of_its_weights(said):
+    cfg = transfer_config(mean=[*IMAGENET_MEAN], std=[*IMAGENET_STD], to_rgb=True)
+    take_normalisation(cfg, Normalisation((1.0, 2.0, 3.0), (4.0, 5.0, 6.0), "w.json"))
+    own = {"mean": [1, 2, 3], "std": [4, 5, 6], "to_rgb": True}
+    assert cfg.model.data_preprocessor.to_dict() == own
+    assert "normalised by mean 1, 2, 3, deviation 4, 5, 6 of w.json" in said[0]
+
+
+def test_numbers_that_the_user_chose_stay_with_a_warning(said):
+    cfg = transfer_config(mean=[9.0] * 3, std=[8.0] * 3)
+    take_normalisation(cfg, Normalisation((1.0, 2.0, 3.0), (4.0, 5.0, 6.0), "w.json"))
+    assert cfg.model.data_preprocessor.mean == [9, 9, 9]
+    wanted = "warning: the config normalises by mean 9, 9, 9, deviation 8, 8, 8, but the weights"
+    assert wanted in said[0]
+
+
+def test_numbers_of_16_bit_colours_are_scaled_and_of_other_channels_refused():
+    own = Normalisation((25700.0,) * 3, (12850.0,) * 3, "w.json", UINT16)
+    cfg = transfer_config(mean=[*IMAGENET_MEAN], std=[*IMAGENET_STD])
+    take_normalisation(cfg, own)
+    assert cfg.model.data_preprocessor.mean == pytest.approx([100] * 3)
+    assert cfg.model.data_preprocessor.std == pytest.approx([50] * 3)
+    other = own._replace(mean=(1.0,) * 4, std=(1.0,) * 4, pixels=Pixels(4, "uint16"))
+    with pytest.raises(ValueError, match="of 3 channels of uint8, .* w.json are of 4 channels of"):
+        take_normalisation(cfg, other)
