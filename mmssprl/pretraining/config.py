@@ -53,25 +53,46 @@ def finish_config(
     recipe: Recipe, images: UnlabeledImages, channels: Channels | None = None
 ) -> None:
     """Set all other options in the config of a recipe, and add their rows."""
-    asked, backbone, cfg = recipe.asked, recipe.backbone, recipe.cfg
-    weights = asked.weights or RANDOM
-    is_continued = weights != RANDOM
+    asked = recipe.asked
+    backbone = recipe.backbone
+    cfg = recipe.cfg
     cfg.model.backbone = dict(backbone.cfg)
     if backbone.has_stages:
         # Only for AdamW: LARC does not scale parameters of zero norm, see the base config.
         cfg.model.backbone.zero_init_residual = cfg.optim_wrapper.optimizer.type == "AdamW"
     cfg.merge_from_dict(_values(recipe, images))
+
     if channels is None:
         _set_normalisation(recipe)
     else:
         _set_channels(recipe, channels)
+
     for knob in cfg.keys() - used_keys(cfg) - {"layout"}:  # helpers of the base config
         cfg.pop(knob)
     if backbone.cfg["type"] == "ModuleBackbone":  # may have other outputs
         cfg.find_unused_parameters = True
+
+    _set_start(recipe, is_rgb=channels is None)
+    if asked.num_workers == 0:  # torch refuses to keep 0 workers
+        cfg.train_dataloader.persistent_workers = False
+    _set_probe(recipe)
+
+    if asked.cfg_options:
+        set_values(cfg, asked.cfg_options)
+        if "auto_scale_lr.base_batch_size" not in asked.cfg_options:
+            cfg.auto_scale_lr.base_batch_size = recipe.step_images
+        values = ", ".join(f"{key}={value}" for key, value in asked.cfg_options.items())
+        recipe.rows["options"] = RecipeRow(values, "as asked; the rows above do not follow it")
+    hand_on_layout(cfg)
+
+
+def _set_start(recipe: Recipe, *, is_rgb: bool) -> None:
+    """Set the weights that the training starts from, and the teacher, or warn."""
+    asked = recipe.asked
+    backbone = recipe.backbone
     teacher = asked.teacher
-    if is_continued:
-        continue_from(recipe, str(weights), build_backbone(cfg), is_rgb=channels is None)
+    if asked.weights not in (None, RANDOM):
+        continue_from(recipe, str(asked.weights), build_backbone(recipe.cfg), is_rgb=is_rgb)
     elif backbone.is_trained:
         recipe.warnings.append(
             f"{backbone.name} seems to be trained already (its normalisation layers have "
@@ -80,25 +101,23 @@ def finish_config(
     elif not recipe.method.uses_teacher:
         why = f"a teacher gave {TEACHER_GAIN} points of mAP on our photographs: --teacher WEIGHTS"
         recipe.rows["weights"] = RecipeRow("random, from scratch", why)
+
     if recipe.method.uses_teacher and teacher is not None:
         own = backbone.cfg.get("network", OWN)
-        teacher_hook(cfg).teacher = own if teacher == OWN else whole_path(str(teacher))
-    if asked.num_workers == 0:  # torch refuses to keep 0 workers
-        cfg.train_dataloader.persistent_workers = False
+        teacher_hook(recipe.cfg).teacher = own if teacher == OWN else whole_path(str(teacher))
+
+
+def _set_probe(recipe: Recipe) -> None:
+    """Probe on the user's labels; without labels, only a continued run."""
+    asked = recipe.asked
+    cfg = recipe.cfg
     if asked.probe is not None:
         recipe.rows["probe"] = add_probe(cfg, asked.probe)
-    elif is_continued:
+    elif asked.weights not in (None, RANDOM):
         cfg.custom_hooks = [*cfg.custom_hooks, {"type": "ProbeHook"}]
         num = min(MOST_IMAGES // 2, recipe.num_images)
         why = "no labels: features find an image's other half"
         recipe.rows["probe"] = RecipeRow(f"halves of {num:,} images", why)
-    if asked.cfg_options:
-        set_values(cfg, asked.cfg_options)
-        if "auto_scale_lr.base_batch_size" not in asked.cfg_options:
-            cfg.auto_scale_lr.base_batch_size = recipe.step_images
-        values = ", ".join(f"{key}={value}" for key, value in asked.cfg_options.items())
-        recipe.rows["options"] = RecipeRow(values, "as asked; the rows above do not follow it")
-    hand_on_layout(cfg)
 
 
 def choose_gpus(asked: int | None) -> int:
