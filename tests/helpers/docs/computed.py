@@ -176,6 +176,15 @@ def over_twelve():
     return shown(2, found[rows.index("swav-small")])
 
 
+def larc_probes():
+    """Return mAP of a linear classifier and of kNN after LARC's run, then of random weights."""
+    rows = read_rows(RESULTS / "archive/larc_probe.csv")
+    found = []
+    for row in (rows[-1], rows[0]):
+        found += [100 * float(row["linear_mAP"]), 100 * float(row["knn_mAP"])]
+    return shown(1, *found)
+
+
 def minutes(method):
     """Return the least and most CPU time of 20 epochs on photographs."""
     return shown(0, *(each / 60 for each in column(PHOTOS, "seconds", method=method, epochs="20")))

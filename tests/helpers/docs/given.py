@@ -8,7 +8,7 @@ CHECKED = "checked by tests/docs/test_measured_numbers.py"
 GIVEN = {
     "README.md": {"about 1.1 hours": CHECKED, "4.3 for 100,000": CHECKED},
     "docs/hardware.md": {
-        "29 minutes of CPU time for 10 epochs": "the forecast of a run that is not kept",
+        "29 minutes of CPU time for 10 epochs, 1.4 GB": "the forecast of a run that is not kept",
         "5 minutes without the installation": "the last line of demo's table.md",
     },
     "docs/photographs.md": {"a rate of at most 0.001": "a number of the recipe"},

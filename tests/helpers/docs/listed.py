@@ -34,6 +34,7 @@ from helpers.docs.computed import (
     gains_between,
     held_out_gains,
     holm,
+    larc_probes,
     last_loss,
     lead_of_the_chosen_rate,
     lost,
@@ -60,6 +61,7 @@ DERIVED = {
         "p = {}, corrected": lambda: shown(3, *p_values(CHOICES, ["swav-small"], UNCHANGED)),
         "over twelve {})": over_twelve,
         "at {} of ln K": lambda: shown(2, last_loss()),
+        "scores {} % mAP and kNN {} %, random weights {} and {} %": larc_probes,
     },
     "docs/results/continuation/README.md": {
         "it added +{} ± {} points": lambda: continued("naive"),
