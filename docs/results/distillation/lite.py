@@ -28,7 +28,7 @@ class Lite(nn.Module):
 
 
 def lite0() -> Lite:
-    """Return Lite0, 4.6 M weights."""
+    """Return Lite0, 4.7 M weights."""
     return Lite(0)
 
 

@@ -7,6 +7,7 @@ rows `frozen`, `frozen-224px` and `anchored` of results.csv.
 """
 
 import csv
+from dataclasses import dataclass
 from pathlib import Path
 
 from mmssprl.console.tables import markdown_table
@@ -15,52 +16,77 @@ from mmssprl.experiments.statistics import estimate
 HERE = Path(__file__).parent
 PHOTOS = HERE.parent / "photos" / "results.csv"
 OWN = HERE / "results.csv"
-COLUMNS = ("start", "mAP %", "seeds", "epochs", "command")
+COLUMNS = ("start", "network", "mAP %", "seeds", "epochs", "CPU s", "made by")
+COLUMNS += ("on your photographs",)
+NARROW = "narrow ResNet-18"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table."""
+
+    title: str
+    network: str  # that is scored
+    made_by: str  # mmssprl's command, or this page's script
+    yours: str  # command that does the same on a user's photographs
+    file: Path
+    key: dict[str, str]  # values that name its runs in the file
+
+    def cells(self) -> list[str]:
+        """Return the texts of the line, none if there are no runs yet."""
+        with self.file.open(newline="") as opened:
+            runs = [run for run in csv.DictReader(opened) if self.key.items() <= run.items()]
+        if not runs:
+            return []
+
+        # results.csv of this page is in percent already.
+        percent = 100 if self.file == PHOTOS else 1
+        scores = [percent * float(run["mAP"]) for run in runs]
+        [epochs] = {run["epochs"] for run in runs}
+        seconds = [float(run["seconds"]) for run in runs]
+        spent = f"{min(seconds):.0f} to {max(seconds):.0f}" if max(seconds) else ""
+        commands = [f"`{typed}`" if typed else "" for typed in (self.made_by, self.yours)]
+        mean = estimate(scores).text()
+        return [self.title, self.network, mean, str(len(runs)), epochs, spent, *commands]
+
+
+def of_compare(title: str, method: str, yours: str) -> Row:
+    """Return a row of ``compare`` in photos/."""
+    made_by = f"mmssprl compare --methods {method}"
+    return Row(title, NARROW, made_by, yours, PHOTOS, {"budget": "time", "method": method})
+
+
+def of_rows(title: str, network: str, row: str, yours: str) -> Row:
+    """Return a row of rows.py."""
+    return Row(title, network, f"rows.py --rows {row}", yours, OWN, {"split": "test", "row": row})
+
+
 ROWS = (
-    ("random weights, not trained", "", PHOTOS, {"budget": "time", "method": "random"}),
-    (
-        "released weights, frozen",
-        "mmssprl embed supervised photos/ photos.npz",
-        OWN,
-        {"split": "test", "row": "frozen"},
+    of_compare("random weights, not trained", "random", ""),
+    of_rows(
+        "released weights, frozen", "Lite0", "frozen", "mmssprl embed timm/NAME photos/ photos.npz"
     ),
-    ("the same, images of 224 px", "", OWN, {"split": "test", "row": "frozen-224px"}),
-    (
-        "from scratch",
-        "mmssprl pretrain photos/",
-        PHOTOS,
-        {"budget": "time", "method": "swav-small"},
-    ),
-    (
+    of_rows("the same, images of 224 px", "Lite0", "frozen-224px", ""),
+    of_compare("from scratch", "swav-small", "mmssprl pretrain photos/"),
+    of_rows(
         "released weights, continued",
-        "mmssprl pretrain photos/ --weights supervised",
-        OWN,
-        {"split": "test", "row": "anchored"},
+        "Lite0",
+        "anchored",
+        "mmssprl pretrain photos/ --weights timm/NAME",
     ),
-    (
+    of_rows(
         "released weights as the teacher",
-        "mmssprl pretrain photos/ --teacher supervised",
-        OWN,
-        {"split": "test", "row": "cells"},
+        NARROW,
+        "cells",
+        "mmssprl pretrain photos/ --teacher timm/NAME",
     ),
 )
-"""Title, command, file, and the values that name the runs of a row."""
 
 
 def table() -> str:
     """Return the table in Markdown, without rows that have no runs yet."""
-    lines = []
-    for title, command, file, key in ROWS:
-        with file.open(newline="") as opened:
-            runs = [run for run in csv.DictReader(opened) if key.items() <= run.items()]
-        if not runs:
-            continue
-        percent = 100 if file == PHOTOS else 1  # results.csv of this page is in percent already
-        scores = [percent * float(run["mAP"]) for run in runs]
-        [epochs] = {run["epochs"] for run in runs}
-        typed = f"`{command}`" if command else ""
-        lines.append([title, estimate(scores).text(), str(len(runs)), epochs, typed])
-    return markdown_table(COLUMNS, lines) + "\n"
+    lines = [row.cells() for row in ROWS]
+    return markdown_table(COLUMNS, [line for line in lines if line]) + "\n"
 
 
 if __name__ == "__main__":
