@@ -15,6 +15,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ import lite  # noqa: F401  lite:lite0
 import rows
 import torch
 from mmengine.config import Config
+from paces import BACKBONES, TRAINED_BY, epochs_of
 
 from mmssprl.config.at_size import read_at_size
 from mmssprl.experiments.compare.images import read_images
@@ -43,6 +45,7 @@ DENSE = (
     *("seconds", "commit", "per_image"),
 )
 """``per_image``: the IoU in percent of each test image."""
+FILES = {"results.csv": RESULTS, "dense.csv": DENSE}
 ROWS = {
     "narrow": ("random", "swav-small", "cells", "pooled"),
     "lite0": ("start", "anchored"),
@@ -50,8 +53,6 @@ ROWS = {
     "mobilenetv3": ("random", "swav-small", "distill"),
 }
 """Rows by network. Those of the first two are of distillation/rows.py."""
-BACKBONES = {"resnet18": "resnet18", "mobilenetv3": "timm/mobilenetv3_small_100"}
-TRAINED_BY = {"swav-small": ("--method", "swav-small"), "distill": ("--teacher", "lite:lite0")}
 OPTIONS = ("--task", "classify", "--image-px", str(IMAGE_PX))
 SHARES = {"10 %": 0.1, "100 %": 1.0}
 SEEDS = {"narrow": 5, "lite0": 5, "resnet18": 3, "mobilenetv3": 3}
@@ -72,8 +73,8 @@ class Runner:
     def __init__(self, data: Path, voc: Path, work_dir: Path) -> None:
         self.data, self.voc, self.work_dir = data.resolve(), voc.resolve(), work_dir.resolve()
         self.work_dir.mkdir(parents=True, exist_ok=True)
-        for name in ("results.csv", "dense.csv"):
-            if (HERE / name).exists() and not (self.work_dir / name).exists():
+        for name in FILES:
+            if not (self.work_dir / name).exists():
                 shutil.copy(HERE / name, self.work_dir / name)
         images = read_images(self.data, "test")
         self.sizes = {"num_train": len(images.train.paths), "num_val": len(images.test.paths)}
@@ -95,26 +96,19 @@ class Runner:
                 found = self.linear(network, row, seed, made)
             else:
                 found = self.tuned(network, row, seed, made, measure)
-            self.add("results.csv", RESULTS, {**common, "measure": measure, **found})
+            self.add("results.csv", {**common, "measure": measure, **found})
         if lacks_dense:
             self.dense(network, row, seed, made)
 
     def has(self, file: str, key: dict[str, str], **more: str) -> bool:
         """Whether a file has a line with these values."""
-        path = self.work_dir / file
-        if not path.exists():
-            return False
-        with path.open(newline="") as opened:
+        with (self.work_dir / file).open(newline="") as opened:
             return any((key | more).items() <= line.items() for line in csv.DictReader(opened))
 
-    def add(self, file: str, names: tuple[str, ...], values: dict) -> None:
+    def add(self, file: str, values: dict) -> None:
         """Add a line to a file."""
-        path = self.work_dir / file
-        is_new = not path.exists()
-        with path.open("a", newline="") as opened:
-            writer = csv.DictWriter(opened, names, lineterminator="\n")
-            if is_new:
-                writer.writeheader()
+        with (self.work_dir / file).open("a", newline="") as opened:
+            writer = csv.DictWriter(opened, FILES[file], lineterminator="\n")
             writer.writerow({**values, "commit": source_commit()})
         shown = {name: value for name, value in values.items() if name != "per_image"}
         print(*shown.values(), flush=True)
@@ -195,7 +189,7 @@ class Runner:
         for question, found in json.loads(out.read_text()).items():
             found["per_image"] = " ".join(map(str, found["per_image"]))
             found |= {"row": row, "seed": seed, "question": question, "seconds": seconds}
-            self.add("dense.csv", DENSE, found)
+            self.add("dense.csv", found)
 
     def network_file(self, network: str) -> Path:
         """Write a network with its description and config; Lite0 has its own weights."""
@@ -224,17 +218,17 @@ class Runner:
         return round(usage.ru_utime + usage.ru_stime, 1)
 
 
-def epochs_of(network: str, row: str) -> int:
-    """Return the epochs that paces.csv gives a row of equal time."""
-    with (HERE / "paces.csv").open(newline="") as file:
-        for line in csv.DictReader(file):
-            if (line["network"], line["row"]) == (network, row):
-                return int(line["epochs"])
-    raise KeyError(f"paces.csv has no {row} of {network}; run paces.py first")
+def wanted(networks: Sequence[str], seeds: Sequence[int]) -> Iterator[tuple[str, str, int]]:
+    """Yield network, row and seed in the order of the runs."""
+    for group in (("narrow", "lite0"), tuple(BACKBONES)):
+        for seed in seeds:
+            for network in group:
+                if network in networks and seed < SEEDS[network]:
+                    yield from ((network, row, seed) for row in ROWS[network])
 
 
 def main() -> None:
-    """Make what is missing: all rows of a seed before the next one, networks by their order."""
+    """Make what is missing."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("voc", type=Path)
@@ -243,16 +237,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[*range(5)])
     asked = parser.parse_args()
     runner = Runner(asked.data, asked.voc, asked.work_dir)
-    for group in (("narrow", "lite0"), tuple(BACKBONES)):
-        for seed in asked.seeds:
-            for network in group:
-                if network not in asked.networks or seed >= SEEDS[network]:
-                    continue
-                for row in ROWS[network]:
-                    try:
-                        runner.do(network, row, seed)
-                    except (subprocess.CalledProcessError, OSError, ValueError) as error:
-                        print(f"{network} {row} seed {seed} failed: {error}", flush=True)
+    for network, row, seed in wanted(asked.networks, asked.seeds):
+        try:
+            runner.do(network, row, seed)
+        except (subprocess.CalledProcessError, OSError, ValueError) as error:
+            print(f"{network} {row} seed {seed} failed: {error}", flush=True)
 
 
 if __name__ == "__main__":
