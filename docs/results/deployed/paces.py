@@ -6,10 +6,11 @@ Writes paces.csv. The steps are those of the recipes of `mmssprl pretrain`, on o
 """
 
 import argparse
-import csv
 import json
 from pathlib import Path
 from statistics import median
+
+from networks import BACKBONES, TRAINED_BY
 
 from mmssprl.console.tables import csv_table
 from mmssprl.experiments.compare.pace import time_steps
@@ -19,8 +20,6 @@ from mmssprl.pretraining.plan import make_plan
 
 HERE = Path(__file__).parent
 BUDGET_S = 45 * 60
-BACKBONES = {"resnet18": "resnet18", "mobilenetv3": "timm/mobilenetv3_small_100"}
-TRAINED_BY = {"swav-small": ("--method", "swav-small"), "distill": ("--teacher", "lite:lite0")}
 NAMES = ("network", "row", "step_s", "turns", "gflops", "pass_s", "epochs", "machine")
 KEYS = {"swav-small": SSPRL.key, "distill": "distill"}
 """The key of each row in ``time_steps``, which counts by SS-PRL's."""
@@ -54,15 +53,6 @@ def main() -> None:
         measured = json.loads((folder / "measured.json").read_text())
         lines += [line_of(network, row, measured, recipe.steps_per_epoch) for row in KEYS]
     (HERE / "paces.csv").write_text(csv_table(NAMES, lines))
-
-
-def epochs_of(network: str, row: str) -> int:
-    """Return the epochs that paces.csv gives a row of equal time."""
-    with (HERE / "paces.csv").open(newline="") as file:
-        for line in csv.DictReader(file):
-            if (line["network"], line["row"]) == (network, row):
-                return int(line["epochs"])
-    raise KeyError(f"paces.csv has no {row} of {network}; run paces.py first")
 
 
 def line_of(network: str, row: str, measured: dict, steps_per_epoch: int) -> list:

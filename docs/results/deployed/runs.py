@@ -23,7 +23,7 @@ import lite  # noqa: F401  lite:lite0
 import rows
 import torch
 from mmengine.config import Config
-from paces import BACKBONES, TRAINED_BY, epochs_of
+from networks import BACKBONES, TRAINED_BY, epochs_of
 
 from mmssprl.config.at_size import read_at_size
 from mmssprl.experiments.compare.images import read_images
