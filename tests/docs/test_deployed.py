@@ -133,3 +133,12 @@ def test_questions_join_the_other_classes_and_keep_unknown_pixels(dense):
     mask = np.array([0, 15, 7, 3, 255])
     assert tables["foreground"][mask].tolist() == [0, 1, 1, 1, 255]
     assert tables["five classes"][mask].tolist() == [0, 1, 2, 0, 255]
+
+
+def test_the_epochs_of_the_deployed_networks_fill_45_minutes():
+    lines = read("paces.csv")
+    assert len(lines) == 4
+    for line in lines:
+        steps = int(line["epochs"]) * (4500 // 64)
+        seconds = float(line["pass_s"]) + steps * float(line["step_s"])
+        assert seconds == pytest.approx(45 * 60, rel=0.03)
