@@ -16,8 +16,12 @@ from mmssprl.experiments.statistics import estimate
 HERE = Path(__file__).parent
 PHOTOS = HERE.parent / "photos" / "results.csv"
 OWN = HERE / "results.csv"
-COLUMNS = ("start", "network", "mAP %", "seeds", "epochs", "CPU s", "made by")
-COLUMNS += ("on your photographs",)
+TUNED = HERE.parent / "deployed" / "results.csv"
+SHARES = ("10 %", "100 %")
+COLUMNS = (
+    *("start", "network", "fine-tuned, 10 % of the labels", "fine-tuned, all", "linear"),
+    *("seeds", "epochs", "CPU s", "made by", "on your photographs"),
+)
 NARROW = "narrow ResNet-18"
 
 
@@ -31,11 +35,11 @@ class Row:
     yours: str  # command that does the same on a user's photographs
     file: Path
     key: dict[str, str]  # values that name its runs in the file
+    tuned: dict[str, str]  # the same in TUNED; empty if it has none
 
     def cells(self) -> list[str]:
         """Return the texts of the line, none if there are no runs yet."""
-        with self.file.open(newline="") as opened:
-            runs = [run for run in csv.DictReader(opened) if self.key.items() <= run.items()]
+        runs = rows_with(self.file, self.key)
         if not runs:
             return []
 
@@ -47,24 +51,48 @@ class Row:
         spent = f"{min(seconds):.0f} to {max(seconds):.0f}" if max(seconds) else ""
         commands = [f"`{typed}`" if typed else "" for typed in (self.made_by, self.yours)]
         mean = estimate(scores).text()
-        return [self.title, self.network, mean, str(len(runs)), epochs, spent, *commands]
+        linear = [mean, str(len(runs)), epochs, spent]
+        return [self.title, self.network, *self.tuned_cells(), *linear, *commands]
+
+    def tuned_cells(self) -> list[str]:
+        """Return the mAP after fine-tuning with each share of the labels, with its seeds."""
+        cells = []
+        for share in SHARES:
+            runs = rows_with(TUNED, {**self.tuned, "measure": share}) if self.tuned else []
+            scores = [float(run["mAP"]) for run in runs]
+            cells.append(f"{estimate(scores).text()} ({len(scores)})" if scores else "")
+        return cells
+
+
+def rows_with(file: Path, key: dict[str, str]) -> list[dict[str, str]]:
+    """Return the rows of a CSV file with these values."""
+    with file.open(newline="") as opened:
+        return [run for run in csv.DictReader(opened) if key.items() <= run.items()]
 
 
 def of_compare(title: str, method: str, yours: str) -> Row:
     """Return a row of ``compare`` in photos/."""
     made_by = f"mmssprl compare --methods {method}"
-    return Row(title, NARROW, made_by, yours, PHOTOS, {"budget": "time", "method": method})
+    key = {"budget": "time", "method": method}
+    return Row(title, NARROW, made_by, yours, PHOTOS, key, {"network": "narrow", "row": method})
 
 
-def of_rows(title: str, network: str, row: str, yours: str) -> Row:
+def of_rows(
+    title: str, network: str, row: str, yours: str, tuned: dict[str, str] | None = None
+) -> Row:
     """Return a row of rows.py."""
-    return Row(title, network, f"rows.py --rows {row}", yours, OWN, {"split": "test", "row": row})
+    key = {"split": "test", "row": row}
+    return Row(title, network, f"rows.py --rows {row}", yours, OWN, key, tuned or {})
 
 
 ROWS = (
     of_compare("random weights, not trained", "random", ""),
     of_rows(
-        "released weights, frozen", "Lite0", "frozen", "mmssprl embed timm/NAME photos/ photos.npz"
+        "released weights",
+        "Lite0",
+        "frozen",
+        "mmssprl embed timm/NAME photos/ photos.npz",
+        {"network": "lite0", "row": "start"},
     ),
     of_rows("the same, images of 224 px", "Lite0", "frozen-224px", ""),
     of_compare("from scratch", "swav-small", "mmssprl pretrain photos/"),
@@ -73,12 +101,14 @@ ROWS = (
         "Lite0",
         "anchored",
         "mmssprl pretrain photos/ --weights timm/NAME",
+        {"network": "lite0", "row": "anchored"},
     ),
     of_rows(
         "released weights as the teacher",
         NARROW,
         "cells",
         "mmssprl pretrain photos/ --teacher timm/NAME",
+        {"network": "narrow", "row": "cells"},
     ),
 )
 

@@ -10,9 +10,10 @@ from statistics import fmean, variance
 
 from scipy import stats
 
-GROUPS = ("split", "budget", "share", "row", "method", "weights", "epochs", "lr_factor")
+GROUPS = ("measure", "split", "budget", "share", "network", "row", "method", "weights", "epochs")
+GROUPS += ("lr_factor",)
 """Columns that tell the runs of one row of a table, which differ in their seeds."""
-KINDS = 3
+KINDS = 4
 """The first of these must be equal in rows that are compared."""
 BASES = {"start", "random"}
 """Rows of one seed that tables compare others of one seed with."""

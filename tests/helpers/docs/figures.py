@@ -11,7 +11,7 @@ from helpers.package.checkout import ROOT
 RESULTS = ROOT / "docs/results"
 TESTED_AS_MADE = RESULTS / "deployed"
 """Its tables equal what its command makes of its CSV files: tests/docs/test_deployed.py."""
-ALSO = {"distillation": ["photos"]}
+ALSO = {"distillation": ["photos", "deployed"]}
 """Folders with tables that have rows of others, too."""
 
 NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
