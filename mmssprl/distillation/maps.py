@@ -26,6 +26,7 @@ from .teacher_pass import (
     IDENTITIES,
     MAPS,
     REMEDY,
+    SAMPLED,
     STATE,
     TeacherInputs,
     kept_arrays,
@@ -97,7 +98,8 @@ class TeacherHook(Hook):
 
         text = (
             f"teacher {state['teacher']}: {state['done']:,} images in {state['seconds']:.0f} s; "
-            f"{size} components hold {state['variance']:.0%} of its maps' variance"
+            f"{size} components hold {state['variance']:.0%} of the variance of the "
+            f"{min(SAMPLED, state['done']):,} images that chose them"
         )
         runner.logger.info(LogLine(text, wrapped(text)))
 

@@ -40,9 +40,10 @@ REMEDY = "delete {} to make the maps again, or choose another folder"
 """What helps if the maps are not those that are needed; to format with the path of ``STATE``."""
 Seen = tuple[int, Tensor | ImageReadError, np.ndarray]
 """Index of an image, uint8 (3, h stride, w stride) or why it cannot be read, and its identity."""
+SAMPLED = 1024
+"""Images whose cells define the components."""
 _BATCH = 8
 _GPU_BATCH = 32
-_SAMPLED = 1024  # images whose cells define the components
 _SAVE_S = 10.0
 _USUAL = (2.0**-4, 2.0**12)  # largest values of maps that float16, up to 65,504, holds well
 
@@ -137,7 +138,7 @@ def run_pass(
 
         if projection is None:
             sample |= found
-            if done < min(_SAMPLED, len(images)):
+            if done < min(SAMPLED, len(images)):
                 continue
             found = sample
             projection, state["variance"] = _fit(folder, sample, state["size"])

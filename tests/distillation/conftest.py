@@ -15,7 +15,7 @@ def teacher():
 @pytest.fixture
 def small(monkeypatch):
     """Batches of two images; the first four tell the components, and each batch is saved."""
-    for name, value in (("_BATCH", 2), ("_SAMPLED", 4), ("_SAVE_S", 0.0)):
+    for name, value in (("_BATCH", 2), ("SAMPLED", 4), ("_SAVE_S", 0.0)):
         monkeypatch.setattr(teacher_pass, name, value)
 
 
@@ -39,7 +39,7 @@ def kept(tmp_path, teacher, images):
 @pytest.fixture
 def single(monkeypatch):
     """Batches of one image; the first two tell the components, and each batch is saved."""
-    for name, value in (("_BATCH", 1), ("_SAMPLED", 2), ("_SAVE_S", 0.0)):
+    for name, value in (("_BATCH", 1), ("SAMPLED", 2), ("_SAVE_S", 0.0)):
         monkeypatch.setattr(teacher_pass, name, value)
 
 
