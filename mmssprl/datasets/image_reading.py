@@ -77,10 +77,14 @@ def read_image(path: str | Path) -> Tensor:
     Raises:
         ImageReadError: The file cannot be opened or decoded completely.
     """
+    return decode_image(read_file(path), path)
+
+
+def read_file(path: str | Path) -> np.ndarray:
+    """Return the bytes (N,) uint8 of an image file; ImageReadError if it cannot be read."""
     with read_errors(path):
         check_file(path)
-        data = np.fromfile(path, dtype=np.uint8)
-    return decode_image(data, path)
+        return np.fromfile(path, dtype=np.uint8)
 
 
 def decode_image(data: np.ndarray, path: str | Path) -> Tensor:

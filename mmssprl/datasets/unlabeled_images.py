@@ -15,8 +15,9 @@ from torch import Tensor
 
 from mmssprl.datasets.bad_images import BadImages
 from mmssprl.datasets.channel_images import CHANNEL_SUFFIXES, read_as
+from mmssprl.datasets.image_identity import stamp_of
 from mmssprl.datasets.image_index import IMAGE_SUFFIXES, TAR_SUFFIX, search_images
-from mmssprl.datasets.image_reading import ImageReadError, decode_image, read_image
+from mmssprl.datasets.image_reading import ImageReadError, decode_image, read_file, read_image
 from mmssprl.datasets.labels.coco_file import read_coco, require_ann_file
 from mmssprl.datasets.labels.files import require_files
 from mmssprl.datasets.subset import choose_subset
@@ -151,7 +152,25 @@ class UnlabeledImages(BaseDataset):
         path = info["img_path"]
         if self.tars is None:
             return read_as(path, self.pixels) if self.pixels else read_image(path)
-        return decode_image(self.tars.read(info["sample_idx"], path), path)
+        return decode_image(self.read_bytes(idx), path)
+
+    def read_bytes(self, idx: int) -> np.ndarray:
+        """Return the encoded bytes (size,) uint8 of one image."""
+        info = self.get_data_info(idx)
+        path = info["img_path"]
+        return read_file(path) if self.tars is None else self.tars.read(info["sample_idx"], path)
+
+    def stamp(self, idx: int) -> tuple[int, int, int]:
+        """Return size and times of one image, see ``stamp_of``; in a tar file the tar's times."""
+        if self.tars is None:
+            return stamp_of(self._path(self._name(idx)))
+        number, _, size = self.tars.places[idx].tolist()
+        _, modified, changed = stamp_of(self.tars.tars[number].path)
+        return size, modified, changed
+
+    def note_unreadable(self, idx: int, error: ImageReadError) -> None:
+        """Replace an image from now on; RuntimeError if too many are unreadable."""
+        self._bad_images.add(idx, self.get_data_info(idx)["img_path"], error.reason)
 
     def __getitem__(self, idx: int) -> Any:
         """Read an image, or its replacement, and apply the pipeline."""
@@ -166,7 +185,7 @@ class UnlabeledImages(BaseDataset):
                     info["img"] = self.load_image(idx)
                     break
                 except ImageReadError as error:
-                    self._bad_images.add(idx, info["img_path"], error.reason)
+                    self.note_unreadable(idx, error)
             if draw is None:
                 # Independent of the crops, whose generator starts from crop_seed itself.
                 seeds = (*crop_seed, 1) if crop_seed else (int(torch.randint(2**62, ())),)
@@ -182,7 +201,7 @@ class UnlabeledImages(BaseDataset):
         They cover all names in their order, and the sizes of ``num_sized`` evenly spaced files.
         """
         places = np.linspace(0, len(self) - 1, min(len(self), _MOST_SIZED)).astype(int).tolist()
-        sizes = np.array([self._size_of(index) for index in places], np.int64)
+        sizes = np.array([self.stamp(index)[0] for index in places], np.int64)
         encoded = [os.fsencode(name) for name in self.names]
         ends = np.cumsum([len(name) for name in encoded], dtype=np.int64)
         names = hashlib.sha256(b"".join(encoded) + ends.tobytes())
@@ -192,14 +211,6 @@ class UnlabeledImages(BaseDataset):
             "sizes": hashlib.sha256(sizes.tobytes()).hexdigest(),
             "num_sized": len(places),
         }
-
-    def _size_of(self, index: int) -> int:
-        if self.tars is not None:
-            return int(self.tars.places[index, 2])
-        try:
-            return os.stat(self._path(self._name(index))).st_size
-        except OSError:
-            return -1  # it is missing
 
     def set_epoch(self, epoch: int, seed: int) -> None:
         """Make crops depend only on ``seed``, ``epoch`` (from 0) and the index.

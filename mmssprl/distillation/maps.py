@@ -1,13 +1,7 @@
-"""A teacher's maps of whole images in one file, and the hook that writes it.
-
-Legend: C channels of the teacher's map, h, w its rows and columns, M the most cells of a map, D
-principal components, N images of the data set.
-"""
+"""A teacher's maps of whole images, and the hook that keeps them before a training."""
 
 import json
-import os
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,29 +12,31 @@ from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
-from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
-from torchvision.transforms.v2.functional import resize
 
 from ..console.log_line import LogLine
-from ..console.progress import watch
-from ..console.wording import wrapped
+from ..console.wording import on_one_line, wrapped
 from ..datasets import UnlabeledImages
-from ..datasets.image_reading import ImageReadError
-from ..datasets.transforms.teacher_crop import TeacherCrop, grid_of
-from ..errors import UserFileExistsError, UserOSError, UserRuntimeError, UserValueError
+from ..datasets.image_identity import IDENTITY, find_changed, stamps_of
+from ..datasets.transforms.teacher_crop import TeacherCrop
+from ..errors import UserFileExistsError, UserValueError, refuse_damaged
 from ..models.unwrap import unwrap
 from ..registry import HOOKS
-from ..system.outputs import format_bytes, whole_file, write_whole
 from .teacher import Teacher, load_teacher
+from .teacher_pass import (
+    IDENTITIES,
+    MAPS,
+    REMEDY,
+    STATE,
+    TeacherInputs,
+    kept_arrays,
+    num_bytes_of,
+    pass_order,
+    run_pass,
+    run_teacher,
+)
 
-MAPS, STATE = "teacher_maps.bin", "teacher_maps.json"
-"""The maps, float16 (N, M, D), and their description."""
 TEACHER_PX = 224
-_BATCH, _GPU_BATCH = 8, 32
-_SAMPLED = 1024  # images whose cells define the components
-_SAVE_S = 10.0
-_TIMED = 8
+_TIMED = 8  # images of a forecast
 
 
 @HOOKS.register_module()
@@ -65,12 +61,15 @@ class TeacherHook(Hook):
         teacher_px: int = TEACHER_PX,
         folder: str | None = None,
     ) -> None:
-        self.teacher, self.teacher_px, self.folder = teacher, teacher_px, folder
+        self.teacher = teacher
+        self.teacher_px = teacher_px
+        self.folder = folder
         self.seconds = 0.0  # that the pass took, in this run or an earlier one
 
     def before_train(self, runner: Runner) -> None:
         """Write the maps, or find them, and hand them to the transform that cuts the views."""
-        loader, model = runner.train_dataloader, unwrap(runner.model)
+        loader = runner.train_dataloader
+        model = unwrap(runner.model)
         crops = [
             each for each in loader.dataset.pipeline.transforms if isinstance(each, TeacherCrop)
         ]
@@ -81,10 +80,12 @@ class TeacherHook(Hook):
                 "type='TeacherCrop' in train_dataloader.dataset.pipeline, but got "
                 f"{type(model).__name__} and {len(crops)} such transforms; set what is missing."
             )
+
         size = head.size
         if self.teacher is None:
             crops[0].take_maps(None, (self.teacher_px // 32) ** 2, size)
             return
+
         folder = Path(self.folder or runner.work_dir)
         options = {"px": self.teacher_px, "size": size, "num_workers": loader.num_workers}
         # The training is the same whether the maps exist or not.
@@ -92,12 +93,13 @@ class TeacherHook(Hook):
             teacher = load_teacher(self.teacher, runner.cfg).to(next(model.parameters()).device)
             state = keep_maps(folder, teacher, loader.dataset, **options)
         self.seconds = state["seconds"]
+        crops[0].take_maps(folder / MAPS, state["num_cells"], size)
+
         text = (
             f"teacher {state['teacher']}: {state['done']:,} images in {state['seconds']:.0f} s; "
             f"{size} components hold {state['variance']:.0%} of its maps' variance"
         )
         runner.logger.info(LogLine(text, wrapped(text)))
-        crops[0].take_maps(folder / MAPS, state["num_cells"], size)
 
 
 def keep_maps(
@@ -114,37 +116,93 @@ def keep_maps(
     If C < D the rest are zeros, as are the maps of images that cannot be read. A killed pass is
     resumed and gives the same file.
 
+    M is the most cells of a map, D the principal components, C the channels of the teacher's map.
+
     Returns:
         The description of the maps: 'num_cells' M, 'seconds' of the pass, 'variance', the share of
         the variance that the components hold, and others.
 
     Raises:
-        FileExistsError: The folder has maps of other images or of another teacher.
+        FileExistsError: The folder has maps of other images, also of other bytes under the same
+            names, or of another teacher.
         OSError: Too little room on the disk.
-        ValueError: Maps that do not vary, or are not finite.
+        RuntimeError: Too many images are unreadable, or too little memory.
+        ValueError: Maps that do not vary, are not finite or have another grid; a file of the maps
+            is damaged or gone.
     """
     about = {
-        "weights": teacher.digest(),
-        "images": images.fingerprint(),
+        **teacher.about(),
+        "num_images": len(images),
         "teacher_px": px,
         "num_cells": teacher.num_cells(px),
         "size": size,
     }
+    # Before the lock: a network drive may need minutes, and the processes of a node wait at once.
+    stamps = stamps_of(images.stamp, len(images))
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / f"{MAPS}.lock"):
         file = folder / STATE
-        state: dict[str, Any] = {"teacher": teacher.name, **about, "done": 0, "seconds": 0.0}
+        state = {**about, "teacher": teacher.name, "answer": teacher.answer}
+        state |= {"done": 0, "seconds": 0.0}
         if file.is_file():
-            state = json.loads(file.read_text())  # the teacher's path may differ
-        others = [key for key, value in about.items() if state.get(key) != value]
-        if others:
-            raise UserFileExistsError(
-                f"{folder / MAPS} must be of these images and this teacher, but {', '.join(others)}"
-                f" differ; delete {file}, or choose another folder."
-            )
+            with refuse_damaged(file, "the description of a teacher's maps", "delete it"):
+                state = dict(json.loads(file.read_text()))
+            _check_description(folder, state, about, teacher)
+            _check_files(folder, state)
+            _check_images(folder, state, images, stamps)
         if state["done"] < len(images):
-            _run_pass(folder, teacher, images, state, num_workers)
+            run_pass(folder, teacher, images, state, num_workers)
+            _check_files(folder, state)  # one may have been deleted in between
     return state
+
+
+def _check_description(
+    folder: Path, state: dict[str, Any], about: dict[str, Any], teacher: Teacher
+) -> None:
+    """Refuse maps of other images, sizes or teachers; the path of the teacher's file may differ."""
+    others = [key for key, value in about.items() if state.get(key) != value]
+    if not others and not teacher.answers(state["answer"]):
+        others = ["answer to a fixed image"]
+    what = f"differs in {', '.join(others)}"
+    if "answer" not in state:
+        what = "is of an older version, which did not note the images"
+    if others:
+        raise UserFileExistsError(
+            f"{folder / MAPS} must be of these images and this teacher, but {what}; "
+            f"{REMEDY.format(folder / STATE)}."
+        )
+
+
+def _check_files(folder: Path, state: dict[str, Any]) -> None:
+    """Refuse maps or identities that are gone or cut."""
+    for path, dtype, shape in kept_arrays(folder, state):
+        num_bytes = num_bytes_of(dtype, shape)
+        found = path.stat().st_size if path.is_file() else None
+        if found != num_bytes:
+            what = "is gone" if found is None else f"has {found:,}"
+            raise UserValueError(
+                f"{path} must have {num_bytes:,} bytes, but {what}; "
+                f"{REMEDY.format(folder / STATE)}."
+            )
+
+
+def _check_images(
+    folder: Path, state: dict[str, Any], images: UnlabeledImages, stamps: np.ndarray
+) -> None:
+    """Refuse maps if images have other bytes now than when the teacher saw them."""
+    seen = np.sort(pass_order(len(images))[: state["done"]])
+    identities = np.memmap(folder / IDENTITIES, np.int64, "r+").reshape(-1, IDENTITY)
+    kept = identities[seen]
+    changed = find_changed(kept, stamps[seen], lambda row: images.read_bytes(int(seen[row])))
+    if changed:
+        first = images.get_data_info(int(seen[changed[0]]))["img_path"]
+        raise UserFileExistsError(
+            f"{folder / MAPS} must be of these images, but the bytes of {len(changed):,} of "
+            f"{len(images):,} are not those that the teacher saw, first {on_one_line(first)}; "
+            f"{REMEDY.format(folder / STATE)}."
+        )
+    # The times of a copied folder, which is read once. After a kill some are new: all are true.
+    identities[seen] = kept
 
 
 def teacher_hook(cfg: Config) -> Any:
@@ -154,136 +212,16 @@ def teacher_hook(cfg: Config) -> Any:
 
 def forecast_pass(cfg: Config, images: UnlabeledImages) -> tuple[float, int]:
     """Return the seconds of a teacher's pass, timed on a few images, and the bytes of its file."""
-    hook, num = teacher_hook(cfg), len(images)
+    hook = teacher_hook(cfg)
+    num = len(images)
     teacher = load_teacher(hook.teacher, cfg).to(get_device())
     num_cells = teacher.num_cells(hook.get("teacher_px", TEACHER_PX))
-    inputs = _Inputs(images, teacher.stride, num_cells)
+    inputs = TeacherInputs(images, teacher.stride, num_cells)
     places = np.linspace(0, num - 1, min(num, _TIMED)).astype(int).tolist()
-    _run(teacher, [inputs[places[0]]])
+
+    run_teacher(teacher, [inputs[places[0]]])
     start = time.perf_counter()
-    _run(teacher, [inputs[place] for place in places])
+    run_teacher(teacher, [inputs[place] for place in places])
     seconds = (time.perf_counter() - start) * num / len(places)
     size = cfg.model.get("anchor_neck", cfg.model.neck).out_channels
     return seconds, 2 * num * num_cells * size
-
-
-class _Inputs(Dataset):
-    """Indices and uint8 images (3, h stride, w stride) for a teacher, or None if unreadable."""
-
-    def __init__(self, images: UnlabeledImages, stride: int, num_cells: int) -> None:
-        self.images, self.stride, self.num_cells = images, stride, num_cells
-
-    def __len__(self) -> int:
-        return len(self.images)
-
-    def __getitem__(self, index: int) -> tuple[int, Tensor | None]:
-        try:
-            image = self.images.load_image(index)
-        except ImageReadError:  # training replaces it
-            return index, None
-        grid = grid_of(image.shape[1], image.shape[2], self.num_cells)
-        return index, resize(image, [side * self.stride for side in grid], antialias=True)
-
-
-def _run(teacher: Teacher, batch: Sequence[tuple[int, Tensor | None]]) -> dict[int, np.ndarray]:
-    """Return float32 maps (h w, C) by index; images of one size run together."""
-    sizes: dict[torch.Size, list[tuple[int, Tensor]]] = {}
-    for index, image in batch:
-        if image is not None:
-            sizes.setdefault(image.shape, []).append((index, image))
-    found: dict[int, np.ndarray] = {}
-    try:
-        for group in sizes.values():
-            maps = teacher(torch.stack([image for _, image in group])).float().cpu()
-            cells = maps.flatten(2).transpose(1, 2).numpy()
-            found |= {index: each for (index, _), each in zip(group, cells, strict=True)}
-    except torch.OutOfMemoryError as error:
-        raise UserRuntimeError(
-            f"the teacher {teacher.name} needs more memory than the device has; choose a smaller "
-            "one, or lower teacher_px."
-        ) from error
-    return found
-
-
-def _run_pass(
-    folder: Path,
-    teacher: Teacher,
-    images: UnlabeledImages,
-    state: dict[str, Any],
-    num_workers: int,
-) -> None:
-    """Finish a pass, in a random order; the components are those of the first images."""
-    shape, done = (len(images), state["num_cells"], state["size"]), state["done"]
-    maps, file = _open(folder / MAPS, shape), folder / "teacher_components.npz"
-    mean, components = np.load(file).values() if done else (None, None)
-    sample: dict[int, np.ndarray] = {}
-    order = np.random.default_rng(0).permutation(len(images))[done:].tolist()
-    inputs = _Inputs(images, teacher.stride, state["num_cells"])
-    batch_size = _BATCH if next(teacher.parameters()).device.type == "cpu" else _GPU_BATCH
-    loader: Any = DataLoader(
-        inputs, batch_size, sampler=order, collate_fn=list, num_workers=num_workers
-    )
-    saved = time.perf_counter()
-    start = saved - state["seconds"]
-    for batch in watch(loader, f"maps of the teacher {teacher.name}"):
-        found = _run(teacher, batch)
-        done += len(batch)
-        if components is None:
-            sample |= found
-            if done < min(_SAMPLED, len(images)):
-                continue
-            found = sample
-            mean, components, state["variance"] = principal_components(
-                np.concatenate([*sample.values()]), state["size"]
-            )
-            with whole_file(file, "wb") as out:
-                np.savez(out, mean=mean, components=components)
-        for index, cells in found.items():
-            maps[index, : len(cells)] = (cells - mean) @ components.T
-        if done == len(images) or time.perf_counter() - saved > _SAVE_S:
-            saved = time.perf_counter()
-            maps.flush()
-            state.update(done=done, seconds=saved - start)
-            write_whole(folder / STATE, json.dumps(state, indent=2) + "\n")
-
-
-def _open(path: Path, shape: tuple[int, int, int]) -> np.memmap:
-    """Open a float16 file with its disk space allocated: a full disk kills who writes to it."""
-    num_bytes = 2 * int(np.prod(shape))
-    try:
-        with path.open("ab") as file:
-            os.posix_fallocate(file.fileno(), 0, num_bytes)
-    except OSError as error:
-        raise UserOSError(
-            f"the teacher's maps need {format_bytes(num_bytes)} on the disk of "
-            f"{path.parent} ({error.strerror}); free some, or lower teacher_px."
-        ) from error
-    return np.memmap(path, np.float16, "r+", shape=shape)
-
-
-def principal_components(cells: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return mean (C,), principal components (size, C) and their share of the variance of cells.
-
-    ``cells`` is (R, C). In float64. The largest value of each component is positive; components
-    beyond C are zeros.
-
-    Raises:
-        ValueError: Cells that are all alike, or not finite.
-    """
-    values = cells.astype(np.float64)
-    mean = values.mean(axis=0)
-    values -= mean
-    covariance = values.T @ values / len(values)
-    scale = float(mean @ mean) + np.trace(covariance)
-    if not np.isfinite(scale) or np.trace(covariance) <= 1e-8 * scale:
-        raise UserValueError(
-            "a teacher's maps must be finite and differ from place to place, but these do not; "
-            "choose trained weights."
-        )
-    variances, vectors = np.linalg.eigh(covariance)
-    kept = vectors.T[::-1][:size]
-    signs = np.sign(kept[np.arange(len(kept)), np.abs(kept).argmax(axis=1)])
-    components = np.zeros((size, len(mean)))
-    components[: len(kept)] = kept * signs[:, None]
-    share = float(variances[::-1][:size].sum() / np.trace(covariance))
-    return mean.astype(np.float32), components.astype(np.float32), share

@@ -1,60 +1,20 @@
-"""Teachers of all kinds, their components, and the file of their maps."""
-
-import json
-import os
-import signal
-from multiprocessing import get_context
-from unittest import mock
+"""Teachers of all kinds, their components, and what is no teacher."""
 
 import numpy as np
 import pytest
 import torch
-from helpers.datasets.noise_images import write_noise
-from helpers.saving.stopped_runs import assert_equal, train, write_pretraining
+from helpers.distillation.small_maps import OWN
 from mmengine.config import Config
+from torch import nn
 
-from mmssprl.datasets import UnlabeledImages
-from mmssprl.datasets.transforms.teacher_crop import TeacherCrop, grid_of
-from mmssprl.distillation import maps
-from mmssprl.distillation.maps import MAPS, keep_maps, principal_components
+from mmssprl.datasets.transforms.teacher_crop import grid_of
 from mmssprl.distillation.teacher import Teacher, load_teacher
-from mmssprl.errors import UserError, UserFileExistsError, UserOSError, UserValueError
+from mmssprl.distillation.teacher_pass import principal_components, run_teacher
+from mmssprl.errors import UserError, UserValueError
+from mmssprl.features.backbone import FeatureBackbone
 from mmssprl.models import TimmBackbone
+from mmssprl.pixels import Pixels
 from mmssprl.weights import build_backbone, write_description
-
-OWN = "helpers.models.own_nets"
-PX, SIZE = 64, 4
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Ten images, the last of which cannot be read."""
-    folder = write_noise(tmp_path_factory.mktemp("images"))
-    last = max(folder.iterdir())
-    last.write_bytes(last.read_bytes()[:60])
-    return folder
-
-
-@pytest.fixture(scope="module")
-def teacher():
-    torch.manual_seed(0)
-    return load_teacher(f"{OWN}:maps")
-
-
-@pytest.fixture
-def small(monkeypatch):
-    """Batches of two images; the first four tell the components, and each batch is saved."""
-    for name, value in (("_BATCH", 2), ("_SAMPLED", 4), ("_SAVE_S", 0.0)):
-        monkeypatch.setattr(maps, name, value)
-
-
-def keep(folder, teacher, images, **options):
-    return keep_maps(folder, teacher, UnlabeledImages(str(images)), px=PX, size=SIZE, **options)
-
-
-def read(folder, num=10):
-    cells = json.loads((folder / MAPS).with_suffix(".json").read_text())["num_cells"]
-    return np.fromfile(folder / MAPS, np.float16).reshape(num, cells, SIZE)
 
 
 def test_components_equal_a_singular_value_decomposition():
@@ -136,116 +96,41 @@ def test_what_is_no_teacher_is_refused(weights, message):
         load_teacher(weights)
 
 
-@pytest.mark.usefixtures("small")
-def test_maps_are_the_components_of_each_image(folder, teacher, tmp_path):
-    state = keep(tmp_path, teacher, folder)
-    assert (state["done"], state["num_cells"]) == (10, 256)
-    with np.load(tmp_path / "teacher_components.npz") as kept:
-        mean, components = kept["mean"], kept["components"]
-    found, images = read(tmp_path), UnlabeledImages(str(folder))
-    for index in range(9):
-        rows, columns = grid_of(*images.load_image(index).shape[1:], 256)
-        _, image = maps._Inputs(images, teacher.stride, 256)[index]
-        assert image.shape[1:] == (rows * 4, columns * 4)
-        cells = teacher(image[None])[0].flatten(1).T.numpy()
-        expected = (cells - mean) @ components.T
-        np.testing.assert_allclose(found[index, : len(cells)], expected, atol=2e-3)
-        assert not found[index, len(cells) :].any()
-    assert not found[9].any()  # it cannot be read
-    crop = TeacherCrop({"image_px": 32, "levels": []})
-    crop.take_maps(tmp_path / MAPS, 256, SIZE)
-    sample = crop({"img": images.load_image(3), "sample_idx": 3})["data_samples"]
-    np.testing.assert_array_equal(sample["maps"], found[3])
-    height, width = images.load_image(3).shape[1:]
-    assert sample["sizes"].tolist() == [height, width, *grid_of(height, width, 256)]
+@pytest.mark.parametrize(
+    ("network", "cells"),
+    [
+        (nn.Conv2d(3, 8, 32, 32, padding=16), "8 x 15"),  # adds half a cell at each border
+        (nn.Conv2d(3, 8, 64, 32), "6 x 13"),  # leaves out half a cell
+        (nn.Sequential(nn.Conv2d(3, 8, 1), nn.AdaptiveAvgPool2d(7)), "7 x 7"),
+        (nn.Conv2d(3, 8, 16, (16, 32)), "14 x 14"),  # its cells are not square
+        (nn.ConvTranspose2d(3, 8, 2, 2), "448 x 896"),
+    ],
+)
+def test_a_map_of_another_grid_than_its_image_is_refused(network, cells):
+    with pytest.raises(UserValueError, match=f"that of net has {cells} cells for 224 x 448 px"):
+        Teacher("net", FeatureBackbone(network))
 
 
-@pytest.mark.fault
-@pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("call", [2, 4])  # before and after there are components
-def test_a_killed_pass_is_resumed_to_an_equal_file(call, folder, teacher, tmp_path):
-    whole, cut, run, calls = tmp_path / "whole", tmp_path / "cut", maps._run, []
+class CropsSmallImages(nn.Module):
+    """A network whose grid is right at 224 px only."""
 
-    def dying(*given):
-        calls.append(given)
-        if len(calls) == call:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return run(*given)
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Conv2d(3, 8, 16, 16)
 
-    def keep_until_killed():
-        torch.set_num_threads(1)  # those of this process do not survive a fork
-        maps._run = dying
-        keep(cut, teacher, folder)
-
-    process = get_context("fork").Process(target=keep_until_killed)
-    process.start()
-    process.join()
-    assert process.exitcode == -signal.SIGKILL
-    keep(cut, teacher, folder)
-    keep(whole, teacher, folder)
-    assert (cut / MAPS).read_bytes() == (whole / MAPS).read_bytes()
+    def forward(self, images):
+        found = self.inner(images)
+        return found if images.shape[2] >= 224 else found[..., 1:, 1:]
 
 
-@pytest.mark.usefixtures("small")
-def test_maps_of_others_are_refused_and_kept(folder, teacher, tmp_path):
-    keep(tmp_path, teacher, folder)
-    before = (tmp_path / MAPS).read_bytes()
-    assert keep(tmp_path, Teacher("elsewhere", teacher.network), folder)["done"] == 10
-    network = load_teacher(f"{OWN}:maps").network
-    next(network.parameters()).mul_(2)
-    other = Teacher(teacher.name, network)
-    (tmp_path / "fewer").mkdir()
-    for path in sorted(folder.iterdir())[:8]:
-        (tmp_path / "fewer" / path.name).write_bytes(path.read_bytes())
-    for given, images, size, named in (
-        (other, folder, SIZE, "weights"),
-        (teacher, tmp_path / "fewer", SIZE, "images"),
-        (teacher, folder, SIZE + 1, "size"),
-    ):
-        with pytest.raises(UserFileExistsError, match=f"but {named} differ; delete .*json"):
-            keep_maps(tmp_path, given, UnlabeledImages(str(images)), px=PX, size=size)
-    assert (tmp_path / MAPS).read_bytes() == before
+def test_a_grid_that_is_wrong_at_the_size_of_the_images_is_refused_in_the_pass():
+    found = Teacher("net", FeatureBackbone(CropsSmallImages()))
+    image = torch.zeros(3, 64, 96, dtype=torch.uint8)
+    with pytest.raises(UserValueError, match="that of net has 3 x 5 cells for 64 x 96 px"):
+        run_teacher(found, [(0, image, np.zeros(5))])
 
 
-def test_a_full_disk_is_reported_before_the_pass(folder, teacher, tmp_path, monkeypatch):
-    full = mock.Mock(side_effect=OSError(28, os.strerror(28)))
-    monkeypatch.setattr(os, "posix_fallocate", full)
-    with pytest.raises(UserOSError, match=r"need .* MB on the disk of .* \(No space left"):
-        keep(tmp_path, teacher, folder)
-
-
-def test_too_little_memory_is_reported(folder, teacher, tmp_path, monkeypatch):
-    refuse = mock.Mock(side_effect=torch.OutOfMemoryError("x"))
-    monkeypatch.setattr(teacher, "forward", refuse)
-    with pytest.raises(RuntimeError, match="needs more memory than the device has"):
-        keep(tmp_path, teacher, folder)
-
-
-def distilled(tmp_path, name, hook, crop="TeacherCrop", **options):
-    """Train a small distillation, with the images and the runtime of ``stopped_runs``."""
-    config, layout = tmp_path / "distilled.py", {"image_px": 16, "levels": []}
-    if not config.exists():
-        write_pretraining(tmp_path)
-    cfg = Config.fromfile(tmp_path / "stopped.py")
-    model = {"type": "PyramidDistillation", "layout": layout, "backbone": cfg.model.backbone}
-    model["neck"] = {"type": "MultiHeadNeck", "in_channels": 8, "hid_channels": 8}
-    model["neck"]["out_channels"] = SIZE
-    cfg.model = model
-    cfg.train_dataloader.dataset.pipeline = [{"type": crop, "layout": layout}]
-    cfg.custom_hooks = [{"type": "PretrainHook"}, {"type": "TeacherHook", **hook}]
-    cfg.dump(config)
-    train(config, tmp_path / name, **options)
-    return torch.load(tmp_path / name / "epoch_3.pth", weights_only=False)["state_dict"]
-
-
-def test_a_training_is_the_same_with_new_maps_and_with_found_ones_after_stops(tmp_path):
-    hook = {"teacher": f"{OWN}:maps", "teacher_px": 32}
-    first = distilled(tmp_path, "first", hook)
-    cut = distilled(tmp_path, "cut", {**hook, "folder": str(tmp_path / "first")}, stops=(2, 7))
-    assert_equal(cut, first, "weights")
-    assert not list((tmp_path / "cut").glob("teacher*"))
-
-
-def test_a_hook_needs_its_model_and_its_crop(tmp_path):
-    with pytest.raises(UserValueError, match="TeacherHook needs .* got PyramidDistillation and 0"):
-        distilled(tmp_path, "a", {"teacher": f"{OWN}:maps"}, crop="PyramidCrop")
+def test_a_teacher_of_images_that_are_not_8_bit_rgb_is_refused():
+    network = FeatureBackbone(nn.Conv2d(3, 8, 16, 16), pixels=Pixels(3, "uint16"))
+    with pytest.raises(UserValueError, match="8-bit RGB images, but net takes 3 channels of uint1"):
+        Teacher("net", network)

@@ -19,7 +19,7 @@ from mmssprl.errors import UserError
 pytestmark = pytest.mark.fault
 READERS = {
     "search/embeddings.py": ["np.load"],
-    "distillation/maps.py": ["np.load"],
+    "distillation/teacher_pass.py": ["np.load"],
     "weights/checkpoint_file.py": ["torch.load"],  # weights_only
 }
 """All calls in the package that could run code in a file."""

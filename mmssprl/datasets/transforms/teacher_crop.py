@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from mmssprl.datasets.image_identity import stamp_of
+from mmssprl.errors import UserOSError
 from mmssprl.pyramid import ViewLayout
 from mmssprl.registry import TRANSFORMS
 
@@ -43,11 +45,14 @@ class TeacherCrop(PyramidCrop):
     def __init__(self, layout: ViewLayout | Mapping | None = None) -> None:
         super().__init__(layout, with_places=True)
         self._file: Path | None = None
+        self._written: tuple[int, ...] = ()
         self._shape: tuple[int, int] | None = None
 
     def take_maps(self, file: Path | None, num_cells: int, size: int) -> None:
         """Read maps (N, M, D) of float16 from a file, or use blank ones for timing."""
-        self._file, self._shape = file, (num_cells, size)
+        self._file = file
+        self._shape = (num_cells, size)
+        self._written = stamp_of(file)[:2] if file else ()
 
     def transform(self, results: dict) -> dict[str, Any]:
         """Cut all views from ``results['img']`` and read its map."""
@@ -55,11 +60,20 @@ class TeacherCrop(PyramidCrop):
         found = super().transform(results)
         if self._shape is not None:
             num_cells, size = self._shape
-            maps: np.ndarray = np.ones(num_cells * size, np.float16)
-            if self._file is not None:
-                offset = results["sample_idx"] * maps.nbytes
-                maps = np.fromfile(self._file, np.float16, maps.size, offset=offset)
+            maps = self._read(results["sample_idx"], num_cells * size)
             samples = found["data_samples"]
             samples["maps"] = torch.from_numpy(maps).view(num_cells, size)
             samples["sizes"] = torch.tensor([height, width, *grid_of(height, width, num_cells)])
         return found
+
+    def _read(self, index: int, length: int) -> np.ndarray:
+        """Return the map of an image, float16 (M D,)."""
+        if self._file is None:
+            return np.ones(length, np.float16)
+        if stamp_of(self._file)[:2] != self._written:  # such as by another pass
+            raise UserOSError(
+                f"{self._file} must not change while a training learns from it, but was written to "
+                "or deleted; resume the training, which checks it."
+            )
+        offset = index * length * np.dtype(np.float16).itemsize
+        return np.fromfile(self._file, np.float16, length, offset=offset)
