@@ -9,6 +9,7 @@ from typing import Any
 from ...console.wording import counted
 from ...errors import UserFileNotFoundError, UserValueError
 from . import coco_file, folders, masks, voc, yolo
+from .broken import refuse_broken
 from .files import Files
 from .label_maps import IGNORED, is_whole_image
 from .labelled_images import (
@@ -64,7 +65,8 @@ def find_labels(
         val_share: As ``share`` of ``choose_splits``.
         seed: As in ``choose_splits``, in [0, 2**32).
         train_share: As in ``choose_splits``.
-        measured: Open each image for its size and compare it with the labels.
+        measured: Open each image for its size and compare it with the labels; decode it, except
+            for 'dense'.
 
     Raises:
         FileNotFoundError: There are no labels, or images are missing.
@@ -180,6 +182,8 @@ def _check(data: LabelledData, task: str, *, measured: bool) -> LabelledData:
         may_skip = task == "dense"
         placed = task != "classify"
         images = [*data.train, *data.val]
+        if not may_skip:
+            refuse_broken([image.path for image in images])
         images = measure_images(images, warnings, may_skip=may_skip, placed=placed)
         if task == "detect":
             images = _without_odd_boxes(images, warnings)
