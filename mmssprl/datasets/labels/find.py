@@ -10,6 +10,7 @@ from ...console.wording import counted
 from ...errors import UserFileNotFoundError, UserValueError
 from . import coco_file, folders, masks, voc, yolo
 from .broken import refuse_broken
+from .copies import copy_warnings, with_digests
 from .files import Files
 from .label_maps import IGNORED, is_whole_image
 from .labelled_images import (
@@ -89,6 +90,7 @@ def find_labels(
         classes, splits = _before_background(classes, splits)
         if not any(image.labels for images in splits.values() for image in images):
             raise UserFileNotFoundError(lacking)
+    splits = with_digests(splits)
     train, val, how = choose_splits(splits, share=val_share, seed=seed, train_share=train_share)
     data = LabelledData(files.root, layout.TITLE, classes, train, val, how, warnings)
     data = _check(data, task, measured=measured)
@@ -177,7 +179,7 @@ def _check(data: LabelledData, task: str, *, measured: bool) -> LabelledData:
             f"no image may be in train and in val, but {len(both)} are, for example "
             f"{min(both)}; remove them from one."
         )
-    warnings = list(data.warnings)
+    warnings = [*data.warnings, *copy_warnings(data, task)]
     if measured:
         may_skip = task == "dense"
         placed = task != "classify"

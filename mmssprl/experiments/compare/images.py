@@ -6,12 +6,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from ...datasets.labels.groups import hold_out, units_of
+from ...datasets.labels.labelled_images import groups_of
 from ...datasets.multi_label import PRESENT, UNKNOWN
-from ...datasets.subset import choose_subset
+from ...datasets.subset import ranked
 from ...probing.data import ProbeData, find_probe_data
 from ...system.outputs import write_whole
 
 Split = Literal["test", "held-out"]
+_HELD_OUT = 0.2
+_SEED = 0
 
 
 @dataclass(frozen=True)
@@ -26,13 +30,18 @@ class TrainingImages:
 
 
 def read_images(data: Path, split: Split) -> ProbeData:
-    """Read labelled images; 'held-out' tests on a fixed fifth of the training images."""
+    """Read labelled images; 'held-out' tests on a fixed fifth of the training images.
+
+    It does not separate a group of images.
+    """
     found = find_probe_data(data)
     if split == "test":
         return found
-    everything = range(len(found.train.paths))
-    held_out = choose_subset(everything, 0.2)
-    train = found.train.take(sorted({*everything} - {*held_out}), "rest")
+    num = len(found.train.paths)
+    units = {unit[0]: unit for unit in units_of(groups_of(found.labelled.train))}
+    order = [units[number] for number in ranked([*units], _SEED)]
+    held_out = sorted(hold_out(order, max(1, round(_HELD_OUT * num))))
+    train = found.train.take(sorted({*range(num)} - {*held_out}), "rest")
     return replace(found, train=train, test=found.train.take(held_out, "held-out"))
 
 
