@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,10 @@ import numpy as np
 import torch
 
 from ..console.paths import check_path
-from ..errors import refuse_damaged
+from ..console.quiet import say
+from ..console.wording import on_one_line
+from ..datasets.image_identity import find_changed, stamps_of
+from ..errors import UserValueError, refuse_damaged
 from ..features.backbone import Crops, FeatureBackbone
 from ..features.extract import FeatureOptions, Images, ImageSource, Weights, extract, joined
 from ..system.outputs import prepare_output, whole_file
@@ -28,7 +32,9 @@ class Embeddings:
         boxes: float32 (N, 4), left, top, right, bottom of the centre crop in the image's pixels.
         features: float32 (N, C), of any norm.
         about: Weights with their digest, images, and sizes that the features were computed with.
-        unreadable: Names and reasons of images that were left out.
+        unreadable: Names and reasons of M images that were left out.
+        identities: int64 (N + M, 5), size, times and digest of each image, those of unreadable ones
+            last, see ``identity_of``; None if unknown.
     """
 
     names: list[str]
@@ -36,6 +42,7 @@ class Embeddings:
     features: np.ndarray
     about: dict[str, Any] = field(default_factory=dict)
     unreadable: list[tuple[str, str]] = field(default_factory=list)
+    identities: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.names)
@@ -48,6 +55,9 @@ class Embeddings:
             ValueError: The suffix is not .npz.
         """
         prepare_output(path, SUFFIX, overwrite=overwrite)
+        known: dict[str, Any] = {}
+        if self.identities is not None:
+            known["identities"] = self.identities
         with whole_file(path, "wb") as file:
             np.savez(
                 file,
@@ -56,6 +66,42 @@ class Embeddings:
                 features=self.features,
                 about=np.array(json.dumps(self.about)),
                 unreadable=np.array(self.unreadable, dtype=np.str_).reshape(-1, 2),
+                **known,
+            )
+
+    def require_finite(self) -> None:
+        """Raise ValueError if a feature is NaN or infinite."""
+        odd = np.flatnonzero(~np.isfinite(self.features).all(axis=1))
+        if odd.size:
+            raise UserValueError(
+                f"features must be finite, but {odd.size:,} of {len(self):,} rows are not, first "
+                f"that of {on_one_line(self.names[odd[0]])}; run `embed` again."
+            )
+
+    def require_unchanged(self, images: Images, log: Callable[[str], object] = say) -> None:
+        """Raise ValueError if images have other bytes than when they were embedded.
+
+        Images that are gone are not missed. ``log`` is told if the identities are unknown.
+        """
+        if self.identities is None:
+            log(
+                "the embeddings do not note the content of their images, as in older versions: "
+                "only names are compared. Run `embed` again to have the images checked."
+            )
+            return
+        index_of = {name: index for index, name in enumerate(images.names)}
+        names = [*self.names, *(name for name, _ in self.unreadable)]
+        rows = [row for row, name in enumerate(names) if name in index_of]
+        places = [index_of[names[row]] for row in rows]
+        stamps = stamps_of(lambda row: images.stamp(places[row]), len(rows))
+        kept = self.identities[rows]  # a copy, which gets the times now
+
+        changed = find_changed(kept, stamps, lambda row: images.read_bytes(places[row]))
+        if changed:
+            [first] = images.paths([names[rows[changed[0]]]])
+            raise UserValueError(
+                f"embeddings must be of these images, but {len(changed):,} of {len(names):,} have "
+                f"changed since `embed`, first {on_one_line(first)}; run `embed` again."
             )
 
 
@@ -75,8 +121,9 @@ def read_embeddings(path: str | Path) -> Embeddings:
             file["names"][whole].tolist(),
             boxes=file["boxes"][whole],
             features=file["features"][whole],
-            about=json.loads(str(file["about"])),
+            about=dict(json.loads(str(file.get("about", "{}")))),
             unreadable=[(name, reason) for name, reason in file["unreadable"].tolist()],
+            identities=file.get("identities"),
         )
 
 
@@ -122,13 +169,17 @@ def embed_images(
 ) -> Embeddings:
     """As ``embed``, with a loaded model; ``weights`` are named in ``about``."""
     crops = Crops(model.image_px)
-    found = joined(extract(model, images.load, images.names, crops, options))
+    batches = extract(model, images.load, images.names, crops, options, identify=images.identity)
+    found = joined(batches)
+    unreadable = sorted({*found.identities} - {*found.indices})
+    identities = [found.identities[index] for index in (*found.indices, *unreadable)]
     return Embeddings(
         [images.names[i] for i in found.indices],
         boxes=np.stack([crops.boxes(*size)[0] for size in found.sizes]),
         features=found.features[:, 0].numpy(),
         about=made_with(model, weights, images.root),
         unreadable=found.unreadable,
+        identities=np.stack(identities),
     )
 
 
