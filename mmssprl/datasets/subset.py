@@ -18,9 +18,10 @@ def choose_subset(ids: Sequence[int], fraction: float, seed: int = 0) -> list[in
         raise UserValueError(
             f"fraction must be in (0, 1] of at least one image, but got {fraction} of {len(ids)}."
         )
-    return sorted(ranked(ids, seed)[: max(1, round(fraction * len(ids)))])
+    ranked = sorted(ids, key=lambda number: rank(number, seed))
+    return sorted(ranked[: max(1, round(fraction * len(ids)))])
 
 
-def ranked(ids: Sequence[int], seed: int) -> list[int]:
-    """Return images in the order of ``choose_subset``."""
-    return sorted(ids, key=lambda number: hashlib.sha256(f"{seed}:{number}".encode()).digest())
+def rank(number: int, seed: int) -> bytes:
+    """Return what ``choose_subset`` sorts images by."""
+    return hashlib.sha256(f"{seed}:{number}".encode()).digest()

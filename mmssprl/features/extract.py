@@ -148,22 +148,19 @@ class Batch(NamedTuple):
     features: Tensor  # float32 (B, R, C), or maps (B, R, C, h, w), on the CPU, all finite
     sizes: list[tuple[int, int]]  # height and width
     unreadable: list[tuple[str, str]]  # name and reason
-    identities: dict[int, np.ndarray]  # int64 (5,) of all images, unreadable too, if asked for
+    identities: list[np.ndarray]  # int64 (5,) of all images, unreadable too, if asked for
 
 
 def joined(batches: Iterable[Batch]) -> Batch:
     """Join the batches of ``extract``."""
     found = [*batches]
     good = [batch for batch in found if batch.indices]
-    identities: dict[int, np.ndarray] = {}
-    for batch in found:
-        identities |= batch.identities
     return Batch(
         [index for batch in good for index in batch.indices],
         torch.cat([batch.features for batch in good]),
         [size for batch in good for size in batch.sizes],
         [each for batch in found for each in batch.unreadable],
-        identities,
+        [each for batch in found for each in batch.identities],
     )
 
 
@@ -201,8 +198,7 @@ def extract(
     most_pixels = options.batch_size * crops.image_px**2
     all_unreadable: list[tuple[str, str]] = []
     with borrowed(model, device), freed_memory_kept(device.type):
-        for loaded in watch(loader, "features", shown=options.progress):
-            good, cut, sizes, bad, identities = loaded
+        for good, cut, sizes, bad, own in watch(loader, "features", shown=options.progress):
             unreadable = [(names[index], why) for index, why in bad]
             all_unreadable += unreadable
             parts = [_run(model, flat, most_pixels, device, pooled) for flat in cut]
@@ -213,7 +209,7 @@ def extract(
                     "features must be finite, but those of the network are NaN or infinity; it has "
                     "diverged. Use weights of an earlier epoch, or train with a lower lr."
                 )
-            yield Batch(good, features, sizes, unreadable, identities)
+            yield Batch(good, features, sizes, unreadable, own)
     if len(all_unreadable) == len(names):
         name, why = all_unreadable[0]
         raise UserValueError(
@@ -232,14 +228,12 @@ def _load(
     list[Tensor],
     list[tuple[int, int]],
     list[tuple[int, str]],
-    dict[int, np.ndarray],
+    list[np.ndarray],
 ]:
     """Return the readable images, their crops by scale, their sizes, the unreadable, identities."""
     good, cut, sizes, unreadable = [], [], [], []
-    identities = {}
+    identities = [*map(identify, indices)] if identify else []
     for index in indices:
-        if identify is not None:
-            identities[index] = identify(index)
         try:
             image = read(index)
         except ImageReadError as error:

@@ -13,7 +13,7 @@ import torch
 from ..console.paths import check_path
 from ..console.quiet import say
 from ..console.wording import on_one_line
-from ..datasets.image_identity import find_changed, stamps_of
+from ..datasets.image_identity import IDENTITY, find_changed, stamps_of
 from ..errors import UserValueError, refuse_damaged
 from ..features.backbone import Crops, FeatureBackbone
 from ..features.extract import FeatureOptions, Images, ImageSource, Weights, extract, joined
@@ -21,6 +21,7 @@ from ..system.outputs import prepare_output, whole_file
 from ..version import __version__
 
 SUFFIX = ".npz"
+_UNKNOWN = np.empty((0, IDENTITY), np.int64)
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Embeddings:
         about: Weights with their digest, images, and sizes that the features were computed with.
         unreadable: Names and reasons of M images that were left out.
         identities: int64 (N + M, 5), size, times and digest of each image, those of unreadable ones
-            last, see ``identity_of``; None if unknown.
+            last, see ``identity_of``; (0, 5) if unknown.
     """
 
     names: list[str]
@@ -42,7 +43,7 @@ class Embeddings:
     features: np.ndarray
     about: dict[str, Any] = field(default_factory=dict)
     unreadable: list[tuple[str, str]] = field(default_factory=list)
-    identities: np.ndarray | None = None
+    identities: np.ndarray = field(default_factory=lambda: _UNKNOWN)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -55,9 +56,6 @@ class Embeddings:
             ValueError: The suffix is not .npz.
         """
         prepare_output(path, SUFFIX, overwrite=overwrite)
-        known: dict[str, Any] = {}
-        if self.identities is not None:
-            known["identities"] = self.identities
         with whole_file(path, "wb") as file:
             np.savez(
                 file,
@@ -66,7 +64,7 @@ class Embeddings:
                 features=self.features,
                 about=np.array(json.dumps(self.about)),
                 unreadable=np.array(self.unreadable, dtype=np.str_).reshape(-1, 2),
-                **known,
+                identities=self.identities,
             )
 
     def require_finite(self) -> None:
@@ -83,7 +81,7 @@ class Embeddings:
 
         Images that are gone are not missed. ``log`` is told if the identities are unknown.
         """
-        if self.identities is None:
+        if not len(self.identities):
             log(
                 "the embeddings do not note the content of their images, as in older versions: "
                 "only names are compared. Run `embed` again to have the images checked."
@@ -95,7 +93,6 @@ class Embeddings:
         places = [index_of[names[row]] for row in rows]
         stamps = stamps_of(lambda row: images.stamp(places[row]), len(rows))
         kept = self.identities[rows]  # a copy, which gets the times now
-
         changed = find_changed(kept, stamps, lambda row: images.read_bytes(places[row]))
         if changed:
             [first] = images.paths([names[rows[changed[0]]]])
@@ -123,7 +120,7 @@ def read_embeddings(path: str | Path) -> Embeddings:
             features=file["features"][whole],
             about=dict(json.loads(str(file.get("about", "{}")))),
             unreadable=[(name, reason) for name, reason in file["unreadable"].tolist()],
-            identities=file.get("identities"),
+            identities=file.get("identities", _UNKNOWN),
         )
 
 
@@ -171,15 +168,14 @@ def embed_images(
     crops = Crops(model.image_px)
     batches = extract(model, images.load, images.names, crops, options, identify=images.identity)
     found = joined(batches)
-    unreadable = sorted({*found.identities} - {*found.indices})
-    identities = [found.identities[index] for index in (*found.indices, *unreadable)]
+    unreadable = sorted({*range(len(images))} - {*found.indices})
     return Embeddings(
         [images.names[i] for i in found.indices],
         boxes=np.stack([crops.boxes(*size)[0] for size in found.sizes]),
         features=found.features[:, 0].numpy(),
         about=made_with(model, weights, images.root),
         unreadable=found.unreadable,
-        identities=np.stack(identities),
+        identities=np.stack(found.identities)[[*found.indices, *unreadable]],
     )
 
 

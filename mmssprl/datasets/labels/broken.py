@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from ...console.progress import watch
-from ...console.wording import on_one_line
 from ...errors import UserValueError
 from ...system.environment import usable_cores
 from ..image_reading import ImageReadError, read_image
@@ -16,26 +15,16 @@ _MOST_NAMED = 8
 
 def refuse_broken(paths: Sequence[str]) -> None:
     """Raise ValueError with the names of images that cannot be decoded completely."""
-    broken = []
-    pool = ThreadPoolExecutor(min(_MOST_THREADS, usable_cores()))
-    try:
-        for error in watch(pool.map(_error_of, paths), "decoding images", total=len(paths)):
-            if error is not None:
-                broken.append(error)
-    finally:
-        pool.shutdown(cancel_futures=True)
+    with ThreadPoolExecutor(min(_MOST_THREADS, usable_cores())) as pool:
+        tried = watch(pool.map(_error_of, paths), "decoding images", total=len(paths))
+        broken = [error for error in tried if error is not None]
 
-    if len(broken) == 1:
-        raise broken[0]
     if broken:
-        first, *others = broken
-        named = ", ".join(str(error.path) for error in others[:_MOST_NAMED])
-        more = ", ..." if len(others) > _MOST_NAMED else ""
-        text = (
-            f"{len(broken)} of {len(paths)} images are broken: {first.path} ({first.reason}), "
-            f"{named}{more}; replace or remove the files."
+        named = ", ".join(str(error.path) for error in broken[:_MOST_NAMED])
+        more = ", ..." if len(broken) > _MOST_NAMED else ""
+        raise UserValueError(
+            f"{len(broken)} of {len(paths)} images are broken ({named}{more}). {broken[0]}"
         )
-        raise UserValueError(on_one_line(text))
 
 
 def _error_of(path: str) -> ImageReadError | None:

@@ -179,7 +179,7 @@ def _check(data: LabelledData, task: str, *, measured: bool) -> LabelledData:
             f"no image may be in train and in val, but {len(both)} are, for example "
             f"{min(both)}; remove them from one."
         )
-    warnings = [*data.warnings, *copy_warnings(data, task)]
+    warnings = [*data.warnings, *copy_warnings(data)]
     if measured:
         may_skip = task == "dense"
         placed = task != "classify"

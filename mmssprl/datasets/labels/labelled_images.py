@@ -11,7 +11,7 @@ import numpy as np
 
 from ...console.wording import counted
 from ...errors import UserValueError
-from ..subset import ranked
+from ..subset import rank
 from .groups import group_by, hold_out, keep, units_of, version_of
 
 _MOST_NAMED = 8
@@ -186,18 +186,16 @@ def choose_splits(
 
     Two splits of the data are used as they are; 'test' replaces a missing 'val'. Otherwise a
     ``share`` of the images is drawn by ``seed`` for validation: per class if each image has one
-    class, else of all. A ``train_share`` of the training images is kept, see ``ranked``. No draw
-    separates a group of images.
+    class, else of all. A ``train_share`` of the training images is kept, see ``choose_subset``. No
+    draw separates a group of images.
     """
     train, val, how = _divide(splits, share, seed)
     if train_share == 1:
         return train, val, how
     kept: list[int] = []
     for units in _by_label(train):
-        order = ranked([unit[0] for unit in units], seed)
-        unit_of = {unit[0]: unit for unit in units}
-        count = max(1, round(train_share * sum(map(len, units))))
-        kept += keep([unit_of[number] for number in order], count)
+        order = sorted(units, key=lambda unit: rank(unit[0], seed))
+        kept += keep(order, max(1, round(train_share * sum(map(len, units)))))
     how += f"; {100 * train_share:g} % of {len(train):,} are trained on, drawn by seed {seed}"
     return [train[index] for index in sorted(kept)], val, how
 
@@ -219,9 +217,8 @@ def _divide(
     images = [image for part in splits.values() for image in part]
     rng = np.random.default_rng(seed)
     held_out: set[int] = set()
-    num_linked = len(images)
-    for units in _by_label(images):
-        num_linked -= len(units)
+    units_by_label = _by_label(images)
+    for units in units_by_label:
         num_images = sum(map(len, units))
         # The only image of a class is a training image.
         count = min(num_images - 1, max(1, round(share * num_images)))
@@ -235,8 +232,9 @@ def _divide(
     train = [image for index, image in enumerate(images) if index not in held_out]
     val = [image for index, image in enumerate(images) if index in held_out]
     each = "each class of " if images[0].label is not None else ""
-    together = f"; {num_linked} copies and versions stay together" if num_linked else ""
-    how = f"{share:.0%} of {each}{len(images)} images held out, seed {seed}{together}"
+    how = f"{share:.0%} of {each}{len(images)} images held out, seed {seed}"
+    if (num := sum(map(len, units_by_label))) < len(images):
+        how += f"; {len(images) - num} copies and versions stay with their image"
     return train, val, how
 
 

@@ -9,13 +9,11 @@ from typing import Any, Literal
 from ...datasets.labels.groups import hold_out, units_of
 from ...datasets.labels.labelled_images import groups_of
 from ...datasets.multi_label import PRESENT, UNKNOWN
-from ...datasets.subset import ranked
+from ...datasets.subset import rank
 from ...probing.data import ProbeData, find_probe_data
 from ...system.outputs import write_whole
 
 Split = Literal["test", "held-out"]
-_HELD_OUT = 0.2
-_SEED = 0
 
 
 @dataclass(frozen=True)
@@ -37,11 +35,10 @@ def read_images(data: Path, split: Split) -> ProbeData:
     found = find_probe_data(data)
     if split == "test":
         return found
-    num = len(found.train.paths)
-    units = {unit[0]: unit for unit in units_of(groups_of(found.labelled.train))}
-    order = [units[number] for number in ranked([*units], _SEED)]
-    held_out = sorted(hold_out(order, max(1, round(_HELD_OUT * num))))
-    train = found.train.take(sorted({*range(num)} - {*held_out}), "rest")
+    everything = range(len(found.train.paths))
+    units = sorted(units_of(groups_of(found.labelled.train)), key=lambda unit: rank(unit[0], 0))
+    held_out = sorted(hold_out(units, max(1, round(0.2 * len(everything)))))
+    train = found.train.take(sorted({*everything} - {*held_out}), "rest")
     return replace(found, train=train, test=found.train.take(held_out, "held-out"))
 
 

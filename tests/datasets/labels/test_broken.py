@@ -26,7 +26,9 @@ def test_several_are_counted_and_named(tmp_path):
     for index in (3, 5, 17):
         cut(root / f"images/{'val' if index > 15 else 'train'}/{index}.jpg")
     refused(
-        root, "detect", r"^3 of 24 .* broken: .*train/3.jpg \(.*\), .*train/5.jpg, .*val/17.jpg; re"
+        root,
+        "detect",
+        r"^3 of 24 .* broken \(.*train/3.jpg, .*train/5.jpg, .*val/17.jpg\)\. .*train/3.jpg: must",
     )
 
 

@@ -7,13 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.datasets.label_changes import first
 from helpers.datasets.labelled_folders import (
     CLASSES,
     refused,
     write_class_folders,
     write_coco,
-    write_flat,
     write_image,
     write_listed,
     write_masks,
@@ -102,7 +100,7 @@ def test_draws_without_groups_are_those_of_images_alone(tmp_path, seed):
         kept += by_digest[:3]
     assert [image.path for image in data.train] == [train[index] for index in sorted(kept)]
     assert data.split.startswith("25% of each class of 22 images held out, seed ")
-    assert "together" not in data.split
+    assert "copies" not in data.split
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -110,7 +108,9 @@ def test_copies_stay_together_in_each_class(tmp_path, seed):
     data = find_labels(write_thrice(tmp_path), "classify", seed=seed)
     assert not pictures(data.train) & pictures(data.val)
     assert data.count(data.val) == [6, 6]
-    assert data.split.endswith(f"held out, seed {seed}; 40 copies and versions stay together")
+    assert data.split.endswith(
+        f"held out, seed {seed}; 40 copies and versions stay with their image"
+    )
     assert not [each for each in data.warnings if "copies" in each]
 
 
@@ -143,8 +143,8 @@ def test_copies_in_two_classes_stay_together(tmp_path):
         for index in (1, 4, 7):
             assert (f"no {index}" in stems(data.val)) >= (f"{index}" in stems(data.val))
     assert [each for each in data.warnings if "labels" in each] == [
-        "3 of 23 images have copies with other labels, for example disc/no 1.jpeg (disc) and "
-        "square/1.jpeg (square): correct the labels, or remove the copies."
+        "3 of 20 pictures occur several times with different labels, for example disc/no 1.jpeg "
+        "(disc) and square/1.jpeg (square): correct the labels, or remove the copies."
     ]
 
 
@@ -206,38 +206,25 @@ def test_copies_of_train_in_val_are_counted(tmp_path):
         assert found[0] == (
             "2 of 8 images of val are copies of images of train, for example images/val/17.jpg "
             f"({'disc' if task == 'classify' else 'background, disc'}) and images/train/3.jpg "
-            f"({'disc' if task == 'classify' else 'background, disc'}): remove them from one, or "
-            "scores are too high."
+            f"({'disc' if task == 'classify' else 'background, disc'}): keep each picture in "
+            "one split, or scores are too high."
         )
         assert "images of val" not in " ".join(found[1:])
     assert find_probe_data(root).labelled.warnings[0].startswith("2 of 8 images of val are copies")
 
 
-def test_versions_of_train_in_val_are_counted_unless_they_are_copies(tmp_path):
+def test_versions_of_train_in_val_are_counted(tmp_path):
     for split, first_index in (("train", 0), ("valid", 20)):
         letters = "abc" if split == "train" else "de"
         names = [f"p{i}_jpg.rf.{letter}{i}.png" for i in range(6) for letter in letters]
         images = [f"{split}/{name}" for name in names]
         write_listed(tmp_path, images, names, first_index, f"{split}/_annotations.coco.json")
-    shutil.copy(tmp_path / "train/p0_jpg.rf.a0.png", tmp_path / "valid/p0_jpg.rf.d0.png")
-    copied, versions, *_ = find_labels(tmp_path, "classify").warnings
-    assert copied.startswith("1 of 12 images of val are copies of images of train")
+    [versions] = find_labels(tmp_path, "classify").warnings
     assert versions == (
-        "11 of 12 images of val have the name of an image of train before .rf., as versions of one "
-        "image do, for example valid/p0_jpg.rf.e0.png (disc) and train/p0_jpg.rf.a0.png (disc): "
-        "move them to one split, or scores are too high."
+        "12 of 12 images of val have the name of an image of train before .rf., as versions of one "
+        "image do, for example valid/p0_jpg.rf.d0.png (square, disc) and train/p0_jpg.rf.a0.png "
+        "(disc): keep each picture in one split, or scores are too high."
     )
-
-
-def test_boxes_of_copies_are_compared_for_detection(tmp_path):
-    root = write_flat(tmp_path, num=12)
-    shutil.copy(root / "0.png", root / "3.png")
-    text = "1 of 12 images have copies with other labels, for example "
-    warned = {task: find_labels(root, task).warnings for task in ("classify", "detect")}
-    assert not any("labels" in each for each in warned["classify"])
-    assert any(each.startswith(text + "0.png (disc) and 3.png") for each in warned["detect"])
-    first("annotations", bbox=[5, 7, 16, 16])(root)
-    assert not any("labels" in each for each in find_labels(root, "detect").warnings)
 
 
 def test_only_files_that_share_their_size_are_read(tmp_path, monkeypatch):
