@@ -165,8 +165,7 @@ class UnlabeledImages(BaseDataset):
         if self.tars is None:
             return stamp_of(self._path(self._name(idx)))
         number, _, size = self.tars.places[idx].tolist()
-        _, modified, changed = stamp_of(self.tars.tars[number].path)
-        return size, modified, changed
+        return size, *stamp_of(self.tars.tars[number].path)[1:]
 
     def note_unreadable(self, idx: int, error: ImageReadError) -> None:
         """Replace an image from now on; RuntimeError if too many are unreadable."""

@@ -142,8 +142,13 @@ def keep_maps(
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / f"{MAPS}.lock"):
         file = folder / STATE
-        state = {**about, "teacher": teacher.name, "answer": teacher.answer}
-        state |= {"done": 0, "seconds": 0.0}
+        state = {
+            **about,
+            "teacher": teacher.name,
+            "answer": teacher.answer,
+            "done": 0,
+            "seconds": 0.0,
+        }
         if file.is_file():
             with refuse_damaged(file, "the description of a teacher's maps", "delete it"):
                 state = dict(json.loads(file.read_text()))
@@ -161,15 +166,14 @@ def _check_description(
 ) -> None:
     """Refuse maps of other images, sizes or teachers; the path of the teacher's file may differ."""
     others = [key for key, value in about.items() if state.get(key) != value]
-    if not others and not teacher.answers(state["answer"]):
-        others = ["answer to a fixed image"]
-    what = f"differs in {', '.join(others)}"
     if "answer" not in state:
-        what = "is of an older version, which did not note the images"
+        others = ["its version, an older one that did not note the images"]
+    elif not others and not teacher.answers(state["answer"]):
+        others = ["the answer to a fixed image"]
     if others:
         raise UserFileExistsError(
-            f"{folder / MAPS} must be of these images and this teacher, but {what}; "
-            f"{REMEDY.format(folder / STATE)}."
+            f"{folder / MAPS} must be of these images and this teacher, but differs in "
+            f"{', '.join(others)}; {REMEDY.format(folder / STATE)}."
         )
 
 

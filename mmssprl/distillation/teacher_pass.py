@@ -112,8 +112,9 @@ def run_pass(
 ) -> None:
     """Finish a pass; the components are those of its first images."""
     done = state["done"]
-    mode = "ab" if done else "wb"  # nothing stays of an earlier pass
-    maps, identities = [_open(*each, mode) for each in kept_arrays(folder, state)]
+    # A pass that begins leaves nothing of an earlier one.
+    arrays = kept_arrays(folder, state)
+    maps, identities = [_open(*array, "ab" if done else "wb") for array in arrays]
     projection = _read_components(folder) if done else None
     sample: dict[int, np.ndarray] = {}
     loader: Any = DataLoader(

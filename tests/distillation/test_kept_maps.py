@@ -148,7 +148,7 @@ def test_maps_of_an_older_version_are_refused(kept, teacher, images):
     old = ("teacher", "weights", "teacher_px", "num_cells", "size", "done", "seconds")
     (kept / STATE).write_text(json.dumps({key: state[key] for key in old}))
     (kept / IDENTITIES).unlink()
-    message = f"but is of an older version, which did not note the images{REMEDY}"
+    message = f"but differs in its version, an older one that did not note the images{REMEDY}"
     with pytest.raises(UserFileExistsError, match=message):
         keep(kept, teacher, images)
 

@@ -37,7 +37,7 @@ def network(kind=own_nets.Net, factor=1.0, **options):
         (NAME, {"mean": (*MEAN[:2], 100.5)}, "mean"),
         (NAME, {"std": (*STD[:2], 50.5)}, "deviation"),
         (NAME, {"factor": 2}, "weights"),
-        (NAME, {"kind": Swapped}, "answer to a fixed image"),
+        (NAME, {"kind": Swapped}, "the answer to a fixed image"),
     ],
 )
 def test_maps_of_another_teacher_are_refused(name, options, differs, images, tmp_path):
@@ -54,7 +54,7 @@ def test_an_answer_may_differ_as_much_as_processors_do(kept, teacher, images):
     write_state(kept, answer=(answer * 1.001).tolist())
     keep(kept, teacher, images)
     write_state(kept, answer=(answer * 1.1).tolist())
-    with pytest.raises(UserFileExistsError, match="differs in answer to a fixed image"):
+    with pytest.raises(UserFileExistsError, match="differs in the answer to a fixed image"):
         keep(kept, teacher, images)
 
 
