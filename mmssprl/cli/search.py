@@ -9,6 +9,7 @@ from ..console.options import argument, option, optional
 from ..console.paths import PICTURES
 from ..console.tables import csv_table, markdown_table
 from ..console.wording import counted
+from ..errors import UserValueError
 from ..system.outputs import prepare_output, write_figure, write_whole
 from ._command import IMAGES, OfWeights, Overwriting
 
@@ -122,9 +123,16 @@ class SelectCommand(_Search):
         from ..search.contact_sheet import draw_selected
 
         known = read_embeddings(self.embeddings)
-        source, like = self.images or known.about["images"], known.about.get("pixels")
         is_drawn = self.out and not _is_table(self.out)
-        images: Any = Images(source, "images (--images)", like) if is_drawn else None
+        images: Any = None
+        if is_drawn:
+            source = self.images or known.about.get("images")
+            if source is None:
+                raise UserValueError(
+                    f"{self.embeddings} does not say where its images are; give --images FOLDER."
+                )
+            images = Images(source, "images (--images)", known.about.get("pixels"))
+            known.require_unchanged(images)
         found = select(known, num=self.num, method=self.method)
         heads = ["image", "rank", "cosine"]
         summary = f"{len(found):,} of {len(known):,} images"

@@ -18,5 +18,10 @@ def choose_subset(ids: Sequence[int], fraction: float, seed: int = 0) -> list[in
         raise UserValueError(
             f"fraction must be in (0, 1] of at least one image, but got {fraction} of {len(ids)}."
         )
-    ranked = sorted(ids, key=lambda number: hashlib.sha256(f"{seed}:{number}".encode()).digest())
+    ranked = sorted(ids, key=lambda number: rank(number, seed))
     return sorted(ranked[: max(1, round(fraction * len(ids)))])
+
+
+def rank(number: int, seed: int) -> bytes:
+    """Return what ``choose_subset`` sorts images by."""
+    return hashlib.sha256(f"{seed}:{number}".encode()).digest()

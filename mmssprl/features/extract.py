@@ -4,12 +4,14 @@ Legend: B readable images of a batch, R crops of each, C features, M crops of on
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import current_process
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from mmengine.config import Config
 from torch import Tensor
@@ -20,7 +22,8 @@ from ..console.progress import watch
 from ..console.quiet import say
 from ..datasets import UnlabeledImages
 from ..datasets.channel_images import read_as
-from ..datasets.image_reading import ImageReadError
+from ..datasets.image_identity import identity_of, stamp_of
+from ..datasets.image_reading import ImageReadError, read_file
 from ..datasets.unlabeled_images import IMAGE_FOLDER
 from ..errors import UserTypeError, UserValueError, called
 from ..pixels import Pixels
@@ -87,6 +90,26 @@ class Images:
             return self._dataset.load_image(index)
         return read_as(str(self.root / self.names[index]), self._pixels)
 
+    def stamp(self, index: int) -> tuple[int, int, int]:
+        """Return size and times of an image, see ``stamp_of``."""
+        if self._dataset is not None:
+            return self._dataset.stamp(index)
+        return stamp_of(self.root / self.names[index])
+
+    def read_bytes(self, index: int) -> np.ndarray:
+        """Return the encoded bytes (size,) uint8 of an image; may raise ImageReadError."""
+        if self._dataset is not None:
+            return self._dataset.read_bytes(index)
+        return read_file(self.root / self.names[index])
+
+    def identity(self, index: int) -> np.ndarray:
+        """Return the identity int64 (5,) of an image, see ``identity_of``."""
+        stamp = self.stamp(index)
+        data = None
+        with suppress(ImageReadError):
+            data = self.read_bytes(index)
+        return identity_of(stamp, data)
+
 
 @dataclass(frozen=True)
 class FeatureOptions:
@@ -125,6 +148,7 @@ class Batch(NamedTuple):
     features: Tensor  # float32 (B, R, C), or maps (B, R, C, h, w), on the CPU, all finite
     sizes: list[tuple[int, int]]  # height and width
     unreadable: list[tuple[str, str]]  # name and reason
+    identities: list[np.ndarray]  # int64 (5,) of all images, unreadable too, if asked for
 
 
 def joined(batches: Iterable[Batch]) -> Batch:
@@ -136,6 +160,7 @@ def joined(batches: Iterable[Batch]) -> Batch:
         torch.cat([batch.features for batch in good]),
         [size for batch in good for size in batch.sizes],
         [each for batch in found for each in batch.unreadable],
+        [each for batch in found for each in batch.identities],
     )
 
 
@@ -147,11 +172,13 @@ def extract(
     options: FeatureOptions,
     *,
     pooled: bool = True,
+    identify: Callable[[int], np.ndarray] | None = None,
 ) -> Iterator[Batch]:
     """Yield the features of each batch, or the last feature maps if not ``pooled``.
 
     ``read`` returns an image, uint8 RGB (3, H, W) or as ``read_as``, or raises ``ImageReadError``.
-    It takes the index of a name. The model is in eval mode meanwhile.
+    ``identify`` returns its identity, which is taken before. Both take the index of a name. The
+    model is in eval mode meanwhile.
 
     Raises:
         ValueError: No image is readable, or features are not finite.
@@ -164,14 +191,14 @@ def extract(
         range(len(names)),  # type: ignore[arg-type]
         options.batch_size,
         num_workers=num_workers,
-        collate_fn=partial(_load, read, crops),
+        collate_fn=partial(_load, read, identify, crops),
     )
     device = choose_device(options.device)
     # At most as many pixels at once as in a batch of whole images.
     most_pixels = options.batch_size * crops.image_px**2
     all_unreadable: list[tuple[str, str]] = []
     with borrowed(model, device), freed_memory_kept(device.type):
-        for good, cut, sizes, bad in watch(loader, "features", shown=options.progress):
+        for good, cut, sizes, bad, own in watch(loader, "features", shown=options.progress):
             unreadable = [(names[index], why) for index, why in bad]
             all_unreadable += unreadable
             parts = [_run(model, flat, most_pixels, device, pooled) for flat in cut]
@@ -182,7 +209,7 @@ def extract(
                     "features must be finite, but those of the network are NaN or infinity; it has "
                     "diverged. Use weights of an earlier epoch, or train with a lower lr."
                 )
-            yield Batch(good, features, sizes, unreadable)
+            yield Batch(good, features, sizes, unreadable, own)
     if len(all_unreadable) == len(names):
         name, why = all_unreadable[0]
         raise UserValueError(
@@ -192,10 +219,20 @@ def extract(
 
 
 def _load(
-    read: Callable[[int], Tensor], crops: Crops, indices: list[int]
-) -> tuple[list[int], list[Tensor], list[tuple[int, int]], list[tuple[int, str]]]:
-    """Return the readable images, their crops by scale, their sizes, and the unreadable ones."""
+    read: Callable[[int], Tensor],
+    identify: Callable[[int], np.ndarray] | None,
+    crops: Crops,
+    indices: list[int],
+) -> tuple[
+    list[int],
+    list[Tensor],
+    list[tuple[int, int]],
+    list[tuple[int, str]],
+    list[np.ndarray],
+]:
+    """Return the readable images, their crops by scale, their sizes, the unreadable, identities."""
     good, cut, sizes, unreadable = [], [], [], []
+    identities = [*map(identify, indices)] if identify else []
     for index in indices:
         try:
             image = read(index)
@@ -206,7 +243,7 @@ def _load(
         cut.append(crops.cut(image))
         sizes.append((image.shape[1], image.shape[2]))
     by_scale = [torch.cat(scale) for scale in zip(*cut, strict=True)]  # each (B M, 3, px, px)
-    return good, by_scale, sizes, unreadable
+    return good, by_scale, sizes, unreadable, identities
 
 
 @torch.inference_mode()

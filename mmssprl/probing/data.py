@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ..datasets.channel_images import read_as
 from ..datasets.labels import LabelledData, LabelledImage, find_labels
+from ..datasets.labels.labelled_images import groups_of
 from ..datasets.multi_label import target
 from ..errors import UserError, UserFileNotFoundError, UserValueError, text_of
 from ..features.backbone import Crops, FeatureBackbone
@@ -28,10 +29,13 @@ class LabelledSplit:
     name: str
     paths: list[str]
     labels: Tensor
+    groups: Tensor | None = None
+    """int64 (N,), equal for images that show one picture; None if each shows another."""
 
     def take(self, indices: list[int], name: str) -> "LabelledSplit":
         """Return a split with some of the images."""
-        return LabelledSplit(name, [self.paths[i] for i in indices], self.labels[indices])
+        groups = None if self.groups is None else self.groups[indices]
+        return LabelledSplit(name, [self.paths[i] for i in indices], self.labels[indices], groups)
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,8 @@ def find_probe_data(root: str | Path, *, seed: int = 0) -> ProbeData:
 def _split(name: str, images: Sequence[LabelledImage], num_classes: int) -> LabelledSplit:
     labels = [target(num_classes, [*(x.labels - x.unknown)], [*x.unknown]) for x in images]
     paths = [image.path for image in images]
-    return LabelledSplit(name, paths, torch.from_numpy(np.stack(labels)).to(torch.int8))
+    groups = torch.tensor(groups_of(images))
+    return LabelledSplit(name, paths, torch.from_numpy(np.stack(labels)).to(torch.int8), groups)
 
 
 def read_masks(

@@ -16,6 +16,7 @@ from torchvision.transforms.v2 import functional as transforms
 
 from ..datasets.labels import LabelledData, LabelledImage
 from ..datasets.labels.label_maps import IGNORED, read_label_map
+from ..datasets.labels.labelled_images import groups_of
 from ..errors import UserValueError
 from ..features.backbone import Crops, FeatureBackbone, choose_device
 from ..features.extract import FeatureOptions
@@ -24,7 +25,7 @@ from .linear_classifier import STRENGTHS, fit_linear_probe
 from .measures import by_class, mean_iou
 
 _NUM_FOLDS, _STRENGTHS = 2, STRENGTHS[1:3] + STRENGTHS[3::2]
-"""Folds and penalties, 1 to 1e-5; all cells of an image are in one fold."""
+"""Folds and penalties, 1 to 1e-5; all cells of a group of images are in one fold."""
 _LEAST_IMAGES, _LEAST_CLASSES = 10, 2
 _MOST_VALUES = 2**26
 """Maximum number of values N max(C, K) of a fit, which needs about four times as much memory."""
@@ -82,10 +83,10 @@ def score_maps(
         num_folds=_NUM_FOLDS,
         seed=options.seed,
         softmax=True,
-        groups=images,
+        groups=torch.tensor(groups_of(found.train))[images],
     )
     confusion, num_test = torch.zeros(num_classes, num_classes, dtype=torch.float64), 0
-    for maps, labels in _maps(model, "val", found.val, options):
+    for maps, labels, _ in _maps(model, "val", found.val, options):
         num_test += len(maps)
         logits = classifier(maps.movedim(1, -1).to(device)).movedim(-1, 1)  # (B, K, h, w)
         for one, truth in zip(logits, labels, strict=True):
@@ -143,15 +144,15 @@ def _cells(
     """
     generator, num_classes = torch.Generator().manual_seed(options.seed), len(found.classes)
     parts: list[tuple[Tensor, Tensor, Tensor]] = []
-    for maps, labels in _maps(model, "train", found.train, options):
+    for maps, labels, indices in _maps(model, "train", found.train, options):
         _, num_features, height, width = maps.shape
         most = max(1, _MOST_VALUES // (max(num_features, num_classes) * len(found.train)))
-        for one, truth in zip(maps.flatten(2).mT, labels, strict=True):  # (h w, C)
+        for one, truth, index in zip(maps.flatten(2).mT, labels, indices, strict=True):  # (h w, C)
             pixels = cell_pixels(truth, (height, width), num_classes)
             chosen = torch.randperm(len(one), generator=generator)[:most]
             chosen = chosen[pixels[chosen].any(dim=1)]
             shares = pixels[chosen] * (len(one) / truth.size)
-            parts.append((one[chosen], shares, torch.full((len(chosen),), len(parts))))
+            parts.append((one[chosen], shares, torch.full((len(chosen),), index)))
     features, shares, images = map(torch.cat, zip(*parts, strict=True))
     num_images, num_shown = len(images.unique()), int(shares.any(dim=0).sum())
     if num_images < _LEAST_IMAGES or num_shown < _LEAST_CLASSES:
@@ -164,9 +165,10 @@ def _cells(
 
 def _maps(
     model: FeatureBackbone, name: str, images: Sequence[LabelledImage], options: FeatureOptions
-) -> Iterator[tuple[Tensor, list[NDArray[np.uint8]]]]:
-    """Yield feature maps (B, C, h, w) and label maps (H, W) of a split's readable images."""
+) -> Iterator[tuple[Tensor, list[NDArray[np.uint8]], list[int]]]:
+    """Yield feature maps (B, C, h, w), label maps (H, W) and indices of the readable images."""
     paths, crops = [image.path for image in images], WholeImage(model.image_px)
     for batch in extract_files(model, name, paths, crops, options, pooled=False):
         if batch.indices:
-            yield batch.features[:, 0], [read_label_map(images[i]) for i in batch.indices]
+            labels = [read_label_map(images[i]) for i in batch.indices]
+            yield batch.features[:, 0], labels, batch.indices

@@ -25,11 +25,11 @@ from .measures import by_class, mean_average_precision
 
 def extract_split(
     model: FeatureBackbone, split: LabelledSplit, options: FeatureOptions
-) -> tuple[Tensor, Tensor]:
-    """Return features (N, C) and labels (N, K) of the centre crops of a split."""
+) -> tuple[Tensor, LabelledSplit]:
+    """Return features (N, C) of the centre crops of a split, and its images that can be read."""
     crops = Crops(model.image_px)
     found = joined(extract_files(model, split.name, split.paths, crops, options))
-    return found.features[:, 0], split.labels[found.indices]
+    return found.features[:, 0], split.take(found.indices, split.name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,12 +203,16 @@ def score_features(
         The result, without the names of weights and config, and the scores of each test image.
     """
     where = choose_device(options.device)
-    (train_x, train_y), (test_x, truth) = (
-        extract_split(model, split, options) for split in (found.train, found.test)
-    )
+    train_x, train = extract_split(model, found.train, options)
+    test_x, test = extract_split(model, found.test, options)
+    truth = test.labels
     options.tell(f"linear classifier on {train_x.shape[1]} features")
     classifier = fit_linear_probe(
-        train_x.to(where), train_y.to(where), num_folds=num_folds, seed=options.seed
+        train_x.to(where),
+        train.labels.to(where),
+        num_folds=num_folds,
+        seed=options.seed,
+        groups=train.groups,
     )
     logits = classifier(test_x.to(where))
     score, areas = mean_average_precision(logits, truth)
@@ -217,7 +221,7 @@ def score_features(
     if found.labelled.is_single_label:
         classes = truth.argmax(dim=1)
         accuracy = (logits.argmax(dim=1).cpu() == classes).float().mean().item()
-        most_frequent = train_y.sum(dim=0).argmax()
+        most_frequent = train.labels.sum(dim=0).argmax()
         chance_accuracy = (classes == most_frequent).float().mean().item()
     dense = None
     if masks is not None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,17 @@ import numpy as np
 import torch
 
 from ..console.paths import check_path
-from ..errors import refuse_damaged
+from ..console.quiet import say
+from ..console.wording import on_one_line
+from ..datasets.image_identity import IDENTITY, find_changed, stamps_of
+from ..errors import UserValueError, refuse_damaged
 from ..features.backbone import Crops, FeatureBackbone
 from ..features.extract import FeatureOptions, Images, ImageSource, Weights, extract, joined
 from ..system.outputs import prepare_output, whole_file
 from ..version import __version__
 
 SUFFIX = ".npz"
+_UNKNOWN = np.empty((0, IDENTITY), np.int64)
 
 
 @dataclass(frozen=True)
@@ -28,7 +33,9 @@ class Embeddings:
         boxes: float32 (N, 4), left, top, right, bottom of the centre crop in the image's pixels.
         features: float32 (N, C), of any norm.
         about: Weights with their digest, images, and sizes that the features were computed with.
-        unreadable: Names and reasons of images that were left out.
+        unreadable: Names and reasons of M images that were left out.
+        identities: int64 (N + M, 5), size, times and digest of each image, those of unreadable ones
+            last, see ``identity_of``; (0, 5) if unknown.
     """
 
     names: list[str]
@@ -36,6 +43,7 @@ class Embeddings:
     features: np.ndarray
     about: dict[str, Any] = field(default_factory=dict)
     unreadable: list[tuple[str, str]] = field(default_factory=list)
+    identities: np.ndarray = field(default_factory=lambda: _UNKNOWN)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -56,6 +64,41 @@ class Embeddings:
                 features=self.features,
                 about=np.array(json.dumps(self.about)),
                 unreadable=np.array(self.unreadable, dtype=np.str_).reshape(-1, 2),
+                identities=self.identities,
+            )
+
+    def require_finite(self) -> None:
+        """Raise ValueError if a feature is NaN or infinite."""
+        odd = np.flatnonzero(~np.isfinite(self.features).all(axis=1))
+        if odd.size:
+            raise UserValueError(
+                f"features must be finite, but {odd.size:,} of {len(self):,} rows are not, first "
+                f"that of {on_one_line(self.names[odd[0]])}; run `embed` again."
+            )
+
+    def require_unchanged(self, images: Images, log: Callable[[str], object] = say) -> None:
+        """Raise ValueError if images have other bytes than when they were embedded.
+
+        Images that are gone are not missed. ``log`` is told if the identities are unknown.
+        """
+        if not len(self.identities):
+            log(
+                "the embeddings do not note the content of their images, as in older versions: "
+                "only names are compared. Run `embed` again to have the images checked."
+            )
+            return
+        index_of = {name: index for index, name in enumerate(images.names)}
+        names = [*self.names, *(name for name, _ in self.unreadable)]
+        rows = [row for row, name in enumerate(names) if name in index_of]
+        places = [index_of[names[row]] for row in rows]
+        stamps = stamps_of(lambda row: images.stamp(places[row]), len(rows))
+        kept = self.identities[rows]  # a copy, which gets the times now
+        changed = find_changed(kept, stamps, lambda row: images.read_bytes(places[row]))
+        if changed:
+            [first] = images.paths([names[rows[changed[0]]]])
+            raise UserValueError(
+                f"embeddings must be of these images, but {len(changed):,} of {len(names):,} have "
+                f"changed since `embed`, first {on_one_line(first)}; run `embed` again."
             )
 
 
@@ -75,8 +118,9 @@ def read_embeddings(path: str | Path) -> Embeddings:
             file["names"][whole].tolist(),
             boxes=file["boxes"][whole],
             features=file["features"][whole],
-            about=json.loads(str(file["about"])),
+            about=dict(json.loads(str(file.get("about", "{}")))),
             unreadable=[(name, reason) for name, reason in file["unreadable"].tolist()],
+            identities=file.get("identities", _UNKNOWN),
         )
 
 
@@ -122,13 +166,16 @@ def embed_images(
 ) -> Embeddings:
     """As ``embed``, with a loaded model; ``weights`` are named in ``about``."""
     crops = Crops(model.image_px)
-    found = joined(extract(model, images.load, images.names, crops, options))
+    batches = extract(model, images.load, images.names, crops, options, identify=images.identity)
+    found = joined(batches)
+    unreadable = sorted({*range(len(images))} - {*found.indices})
     return Embeddings(
         [images.names[i] for i in found.indices],
         boxes=np.stack([crops.boxes(*size)[0] for size in found.sizes]),
         features=found.features[:, 0].numpy(),
         about=made_with(model, weights, images.root),
         unreadable=found.unreadable,
+        identities=np.stack(found.identities)[[*found.indices, *unreadable]],
     )
 
 

@@ -5,13 +5,13 @@ Legend: Q queries, N images, C features, k neighbours of each query.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from ..errors import UserValueError
+from ..features.backbone import FeatureBackbone
 from ..features.extract import FeatureOptions, Images, ImageSource, Weights
 from .embeddings import Embeddings, embed_images, made_with, read_embeddings
 
@@ -81,7 +81,8 @@ def neighbors(
         The neighbours of the first query, the nearest first, then those of the second, ...
 
     Raises:
-        ValueError: As ``embed``; ``num`` is below 1; embeddings are of other weights or images.
+        ValueError: As ``embed``; ``num`` is below 1; embeddings are not finite, or of other weights
+            or images, also if images have changed under their names.
         FileNotFoundError: A file or folder does not exist.
     """
     if num < 1:
@@ -93,9 +94,14 @@ def neighbors(
     if embeddings is None:
         known = embed_images(model, among, options)
     else:
-        known = _checked(embeddings, made_with(model, weights, among.root), among.names)
+        known = _checked(embeddings, model, among, options)
     is_same = sought.paths(sought.names) == among.paths(among.names)
     asked = known if is_same else embed_images(model, sought, options)
+    if asked.features.shape[1] != known.features.shape[1]:  # files need not say of which weights
+        raise UserValueError(
+            f"embeddings must have {asked.features.shape[1]} features, as the weights give, but "
+            f"have {known.features.shape[1]}; run `embed` again."
+        )
     paths, query_paths = among.paths(known.names), sought.paths(asked.names)
     rows = {path: row for row, path in enumerate(paths)}
     own = torch.tensor([rows.get(path, -1) for path in query_paths])
@@ -113,17 +119,32 @@ _DECISIVE = ("weights_sha256", "image_px", "mean", "std")
 
 
 def _checked(
-    embeddings: Embeddings | str | Path, now: dict[str, Any], names: list[str]
+    embeddings: Embeddings | str | Path,
+    model: FeatureBackbone,
+    images: Images,
+    options: FeatureOptions,
 ) -> Embeddings:
-    """Return embeddings; raise ValueError if they are of other weights or other image names."""
+    """Return embeddings; raise ValueError if they are of other weights or images, or not finite."""
     if not isinstance(embeddings, Embeddings):
         embeddings = read_embeddings(embeddings)
-    others = [name for name in _DECISIVE if embeddings.about.get(name) != now[name]]
-    if {*embeddings.names, *(name for name, _ in embeddings.unreadable)} != {*names}:
+    embeddings.require_finite()
+
+    about = embeddings.about
+    now = made_with(model, None, images.root)
+    unknown = [name for name in _DECISIVE if name not in about]
+    others = [name for name in _DECISIVE if about.get(name, now[name]) != now[name]]
+    if {*embeddings.names, *(name for name, _ in embeddings.unreadable)} != {*images.names}:
         others.append("images")
     if others:
         raise UserValueError(
             "embeddings must be of the same weights and images, but they "
             f"differ in {', '.join(others)}; run `embed` again."
         )
+
+    if unknown:
+        options.log(
+            f"the embeddings do not say {', '.join(unknown)}, which cannot be compared with those "
+            "of the weights. Run `embed` again to have them checked."
+        )
+    embeddings.require_unchanged(images, options.log)
     return embeddings

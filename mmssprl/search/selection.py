@@ -66,10 +66,12 @@ def select(
 
     Raises:
         FileNotFoundError: The file does not exist.
-        ValueError: A number is out of range, or the file is of another kind.
+        ValueError: A number is out of range, features are not finite, or the file is of another
+            kind.
     """
     if not isinstance(embeddings, Embeddings):
         embeddings = read_embeddings(embeddings)
+    embeddings.require_finite()
     if not -1 <= above <= 1:
         raise UserValueError(f"above must be a cosine in [-1, 1], but got {above}.")
     most = len(embeddings)

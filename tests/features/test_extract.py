@@ -47,8 +47,8 @@ def test_files_photographs_arrays_and_tensors_give_the_features_of_a_hand_made_c
     (tmp_path / "bad.png").write_text("no image")
     paths = [str(tmp_path / name) for name in ("bad.png", "a.png")]
     split = LabelledSplit("train", paths, torch.tensor([[0, 0], [1, -1]]))
-    features, labels = extract_split(model, split, CPU)
-    assert labels.tolist() == [[1, -1]]  # of the image that can be read
+    features, found = extract_split(model, split, CPU)
+    assert found.labels.tolist() == [[1, -1]]  # of the image that can be read
     with torch.no_grad():
         torch.testing.assert_close(features, model.backbone(crop[None])[-1].mean(dim=(2, 3)))
         torch.testing.assert_close(features, model(crop[None]))

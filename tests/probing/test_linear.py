@@ -51,11 +51,11 @@ def test_the_parts_are_put_together(mixed_voc, config):
     result = probe("random", mixed_voc, config=config, image_px=40, seed=2, **CPU)
     data = find_probe_data(mixed_voc)
     model = load_backbone("random", config, image_px=40, seed=2)
-    (train, train_y), (test, test_y) = (
+    (train_x, train), (test_x, test) = (
         extract_split(model, split, FeatureOptions(**CPU)) for split in (data.train, data.test)
     )
-    classifier = fit_linear_probe(train, train_y, seed=2)
-    expected, areas = mean_average_precision(classifier(test), test_y)
+    classifier = fit_linear_probe(train_x, train.labels, seed=2)
+    expected, areas = mean_average_precision(classifier(test_x), test.labels)
     assert result.mAP == expected < 1
     assert result.strength == classifier.strength
     assert result.per_class == {"green": areas[0], "red": areas[1], "zebra": None}

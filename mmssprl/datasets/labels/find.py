@@ -9,6 +9,8 @@ from typing import Any
 from ...console.wording import counted
 from ...errors import UserFileNotFoundError, UserValueError
 from . import coco_file, folders, masks, voc, yolo
+from .broken import refuse_broken
+from .copies import copy_warnings, with_digests
 from .files import Files
 from .label_maps import IGNORED, is_whole_image
 from .labelled_images import (
@@ -64,7 +66,8 @@ def find_labels(
         val_share: As ``share`` of ``choose_splits``.
         seed: As in ``choose_splits``, in [0, 2**32).
         train_share: As in ``choose_splits``.
-        measured: Open each image for its size and compare it with the labels.
+        measured: Open each image for its size and compare it with the labels; decode it, except
+            for 'dense'.
 
     Raises:
         FileNotFoundError: There are no labels, or images are missing.
@@ -87,6 +90,7 @@ def find_labels(
         classes, splits = _before_background(classes, splits)
         if not any(image.labels for images in splits.values() for image in images):
             raise UserFileNotFoundError(lacking)
+    splits = with_digests(splits)
     train, val, how = choose_splits(splits, share=val_share, seed=seed, train_share=train_share)
     data = LabelledData(files.root, layout.TITLE, classes, train, val, how, warnings)
     data = _check(data, task, measured=measured)
@@ -175,11 +179,13 @@ def _check(data: LabelledData, task: str, *, measured: bool) -> LabelledData:
             f"no image may be in train and in val, but {len(both)} are, for example "
             f"{min(both)}; remove them from one."
         )
-    warnings = list(data.warnings)
+    warnings = [*data.warnings, *copy_warnings(data)]
     if measured:
         may_skip = task == "dense"
         placed = task != "classify"
         images = [*data.train, *data.val]
+        if not may_skip:
+            refuse_broken([image.path for image in images])
         images = measure_images(images, warnings, may_skip=may_skip, placed=placed)
         if task == "detect":
             images = _without_odd_boxes(images, warnings)

@@ -11,7 +11,8 @@ import numpy as np
 
 from ...console.wording import counted
 from ...errors import UserValueError
-from ..subset import choose_subset
+from ..subset import rank
+from .groups import group_by, hold_out, keep, units_of, version_of
 
 _MOST_NAMED = 8
 TRAIN, VAL, TEST = "train", "val", "test"
@@ -55,6 +56,8 @@ class LabelledImage:
     """Width and height (px) in the annotation file; 0 if unknown."""
     in_shares: bool = False
     """Whether boxes and polygons are fractions of width and height instead of pixels."""
+    digest: str = ""
+    """Of the bytes, if another image has as many; see ``with_digests``."""
 
     @property
     def has_scored(self) -> bool:
@@ -183,12 +186,16 @@ def choose_splits(
 
     Two splits of the data are used as they are; 'test' replaces a missing 'val'. Otherwise a
     ``share`` of the images is drawn by ``seed`` for validation: per class if each image has one
-    class, else of all. ``choose_subset`` keeps a ``train_share`` of the training images.
+    class, else of all. A ``train_share`` of the training images is kept, see ``choose_subset``. No
+    draw separates a group of images.
     """
     train, val, how = _divide(splits, share, seed)
     if train_share == 1:
         return train, val, how
-    kept = [i for members in _by_label(train) for i in choose_subset(members, train_share, seed)]
+    kept: list[int] = []
+    for units in _by_label(train):
+        order = sorted(units, key=lambda unit: rank(unit[0], seed))
+        kept += keep(order, max(1, round(train_share * sum(map(len, units)))))
     how += f"; {100 * train_share:g} % of {len(train):,} are trained on, drawn by seed {seed}"
     return [train[index] for index in sorted(kept)], val, how
 
@@ -210,23 +217,35 @@ def _divide(
     images = [image for part in splits.values() for image in part]
     rng = np.random.default_rng(seed)
     held_out: set[int] = set()
-    for members in _by_label(images):
+    units_by_label = _by_label(images)
+    for units in units_by_label:
+        num_images = sum(map(len, units))
         # The only image of a class is a training image.
-        count = min(len(members) - 1, max(1, round(share * len(members))))
-        held_out.update(np.asarray(members)[rng.permutation(len(members))[:count]].tolist())
+        count = min(num_images - 1, max(1, round(share * num_images)))
+        order = rng.permutation(len(units)).tolist()
+        held_out.update(hold_out([units[number] for number in order], count))
     if not held_out:
         raise UserValueError(
-            f"some class needs two images, but none of {len(images)} shares its class; label more."
+            f"some class needs two images, but none of {len(images)} shares its class with another "
+            "than its copies and versions; label more."
         )
     train = [image for index, image in enumerate(images) if index not in held_out]
     val = [image for index, image in enumerate(images) if index in held_out]
     each = "each class of " if images[0].label is not None else ""
-    return train, val, f"{share:.0%} of {each}{len(images)} images held out, seed {seed}"
+    how = f"{share:.0%} of {each}{len(images)} images held out, seed {seed}"
+    if (num := sum(map(len, units_by_label))) < len(images):
+        how += f"; {len(images) - num} copies and versions stay with their image"
+    return train, val, how
 
 
-def _by_label(images: Sequence[LabelledImage]) -> list[list[int]]:
-    """Group the indices of images by label, in the order of their first members."""
-    groups: dict[int | None, list[int]] = defaultdict(list)
-    for index, image in enumerate(images):
-        groups[image.label].append(index)
-    return [*groups.values()]
+def groups_of(images: Sequence[LabelledImage]) -> list[int]:
+    """Return the index of the first image of the group of each image."""
+    return group_by([(image.digest, version_of(image.path)) for image in images])
+
+
+def _by_label(images: Sequence[LabelledImage]) -> list[list[list[int]]]:
+    """Sort the units of images by the label of their first image, in the order of these."""
+    units_by_label: dict[int | None, list[list[int]]] = defaultdict(list)
+    for unit in units_of(groups_of(images)):
+        units_by_label[images[unit[0]].label].append(unit)
+    return [*units_by_label.values()]

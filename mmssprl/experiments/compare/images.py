@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from ...datasets.labels.groups import hold_out, units_of
+from ...datasets.labels.labelled_images import groups_of
 from ...datasets.multi_label import PRESENT, UNKNOWN
-from ...datasets.subset import choose_subset
+from ...datasets.subset import rank
 from ...probing.data import ProbeData, find_probe_data
 from ...system.outputs import write_whole
 
@@ -26,12 +28,16 @@ class TrainingImages:
 
 
 def read_images(data: Path, split: Split) -> ProbeData:
-    """Read labelled images; 'held-out' tests on a fixed fifth of the training images."""
+    """Read labelled images; 'held-out' tests on a fixed fifth of the training images.
+
+    It does not separate a group of images.
+    """
     found = find_probe_data(data)
     if split == "test":
         return found
     everything = range(len(found.train.paths))
-    held_out = choose_subset(everything, 0.2)
+    units = sorted(units_of(groups_of(found.labelled.train)), key=lambda unit: rank(unit[0], 0))
+    held_out = sorted(hold_out(units, max(1, round(0.2 * len(everything)))))
     train = found.train.take(sorted({*everything} - {*held_out}), "rest")
     return replace(found, train=train, test=found.train.take(held_out, "held-out"))
 

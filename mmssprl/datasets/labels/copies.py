@@ -1,0 +1,81 @@
+"""The same picture in several labelled images: found by its bytes, and told."""
+
+import hashlib
+import os
+from collections import Counter, defaultdict
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+
+from ...console.progress import watch
+from ..image_identity import stamp_of
+from ..image_reading import ImageReadError, read_file
+from .groups import version_of
+from .labelled_images import LabelledData, LabelledImage, Splits
+
+_KINDS = {
+    "are copies of images of train": lambda image: image.digest,
+    "have the name of an image of train before .rf., as versions of one image do": (
+        lambda image: version_of(image.path)
+    ),
+}
+
+
+def with_digests(splits: Splits) -> Splits:
+    """Return the images with the digests of those whose file size is that of another image."""
+    images = [image for own in splits.values() for image in own]
+    stamps = {each.path: stamp_of(each.path) for each in watch(images, "looking for copies")}
+    num_of_size = Counter(size for size, *_ in stamps.values())
+    digests: dict[str, str] = {}
+    for path, stamp in watch(stamps.items(), "comparing images of equal size"):
+        if num_of_size[stamp[0]] > 1:
+            with suppress(ImageReadError):
+                digests[path] = _digest(path, stamp)
+
+    found = {}
+    for split, own in splits.items():
+        found[split] = [replace(image, digest=digests.get(image.path, "")) for image in own]
+    return found
+
+
+@cache
+def _digest(path: str, stamp: tuple[int, int, int]) -> str:
+    """Digest a file. It is kept: a comparison reads the same labels several times."""
+    return hashlib.blake2b(read_file(path).data, digest_size=16).hexdigest()
+
+
+def copy_warnings(data: LabelledData) -> list[str]:
+    """Return warnings about pictures that are in train and in val, or have different labels."""
+    found = []
+    for what, key_of in _KINDS.items():
+        in_train = {key_of(image): image for image in reversed(data.train)}
+        both = [each for each in data.val if key_of(each) and key_of(each) in in_train]
+        if both:
+            found.append(
+                f"{len(both)} of {len(data.val)} images of val {what}, for example "
+                f"{_named(data, both[0], in_train[key_of(both[0])])}: keep each picture in one "
+                "split, or scores are too high."
+            )
+
+    pictures: dict[str, list[LabelledImage]] = defaultdict(list)
+    for image in (*data.train, *data.val):
+        pictures[image.digest or image.path].append(image)
+    unequal = [own for own in pictures.values() if len({image.labels for image in own}) > 1]
+    if unequal:
+        first, *others = unequal[0]
+        other = next(image for image in others if image.labels != first.labels)
+        found.append(
+            f"{len(unequal)} of {len(pictures)} pictures occur several times with different "
+            f"labels, for example {_named(data, first, other)}: correct the labels, or remove the "
+            "copies."
+        )
+    return found
+
+
+def _named(data: LabelledData, *images: LabelledImage) -> str:
+    """Return the names of images with their classes."""
+    names = []
+    for image in images:
+        classes = ", ".join(data.classes[label] for label in sorted(image.labels)) or "nothing"
+        names.append(f"{os.path.relpath(image.path, data.root)} ({classes})")
+    return " and ".join(names)
