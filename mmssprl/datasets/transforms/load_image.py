@@ -35,7 +35,7 @@ class LoadImage(BaseTransform):
         try:
             image = read_image(results["img_path"])
         except ImageReadError as error:
-            # torch makes an error of a loader's worker again, from its message alone.
+            # torch builds the error of a worker again from its message alone.
             raise UserValueError(str(error)) from error
         return results | image_fields(image)
 
