@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import torch
-from PIL import Image
+from PIL import Image, ImageOps
 from torchvision.models import resnet18
 from torchvision.transforms import v2
 
@@ -27,8 +27,8 @@ prepare = v2.Compose(
 @torch.inference_mode()
 def feature_of(path: Path) -> torch.Tensor:
     """Return the image's feature (512,), scaled to unit norm."""
-    image = prepare(Image.open(path).convert("RGB"))
-    return torch.nn.functional.normalize(model(image[None])[0], dim=0)
+    image = ImageOps.exif_transpose(Image.open(path)).convert("RGB")  # turned as in training
+    return torch.nn.functional.normalize(model(prepare(image)[None])[0], dim=0)
 
 
 sought = feature_of(query)

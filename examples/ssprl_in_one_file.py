@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import torch
-from PIL import Image
+from PIL import Image, ImageOps
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torchvision.models import resnet18
@@ -50,7 +50,8 @@ class PyramidViews(torch.utils.data.Dataset):
         return len(self.paths)
 
     def __getitem__(self, index: int) -> list[Tensor]:
-        image = v2.functional.pil_to_tensor(Image.open(self.paths[index]).convert("RGB"))
+        image = ImageOps.exif_transpose(Image.open(self.paths[index]))
+        image = v2.functional.pil_to_tensor(image.convert("RGB"))
         scales = [[[self.crop_image(image)], [self.crop_image(image)]]]
         for (grid, px, patch_px), crop in zip(LEVELS, self.crop_level, strict=True):
             resized = crop(image)  # one crop for both views, so that their cells show one place

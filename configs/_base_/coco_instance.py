@@ -5,7 +5,7 @@ test_short_side_px = 800
 train_short_sides_px = [640, 672, 704, 736, 768, test_short_side_px]
 
 train_pipeline = [
-    dict(type="LoadImageFromFile"),
+    dict(type="mmssprl.LoadImage"),
     dict(type="LoadAnnotations", with_bbox=True, with_mask=True),
     dict(
         type="RandomChoiceResize",
@@ -16,7 +16,7 @@ train_pipeline = [
     dict(type="PackDetInputs"),
 ]
 val_pipeline = [
-    dict(type="LoadImageFromFile"),
+    dict(type="mmssprl.LoadImage"),
     dict(type="Resize", scale=(long_side_px, test_short_side_px), keep_ratio=True),
     dict(type="PackDetInputs"),  # no annotations, because the metric reads the file itself
 ]

@@ -29,7 +29,7 @@ model = dict(
     auxiliary_head=None,  # at full resolution it would cost as much as the main head
 )
 train_pipeline = [
-    dict(type="LoadImageFromFile"),
+    dict(type="mmssprl.LoadImage"),
     dict(type="LoadAnnotations"),
     dict(type="RandomResize", scale=crop_size, ratio_range=(1.0, 1.5), keep_ratio=True),
     dict(type="RandomCrop", crop_size=crop_size),

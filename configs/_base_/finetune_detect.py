@@ -10,14 +10,14 @@ usual = dict(image_px=800, batch_size=4, images_seen=150_000, epochs=(12, 100))
 
 scale_px = (1333, 800)  # upper limits of (long, short) side
 train_pipeline = [
-    dict(type="LoadImageFromFile"),
+    dict(type="mmssprl.LoadImage"),
     dict(type="LoadAnnotations", with_bbox=True, with_mask=True),
     dict(type="RandomResize", scale=scale_px, ratio_range=(0.8, 1.25), keep_ratio=True),
     dict(type="RandomFlip", prob=0.5),
     dict(type="PackDetInputs"),
 ]
 test_pipeline = [
-    dict(type="LoadImageFromFile"),
+    dict(type="mmssprl.LoadImage"),
     dict(type="Resize", scale=scale_px, keep_ratio=True),
     dict(type="LoadAnnotations", with_bbox=True, with_mask=True),  # only for pictures
     dict(type="PackDetInputs"),

@@ -13,7 +13,7 @@ model = dict(decode_head=known, auxiliary_head=known)
 crop_size = (512, 512)
 scale_px = (2048, 512)  # upper limits of (long, short) side, before the random factor
 train_pipeline = [
-    dict(type="LoadImageFromFile"),
+    dict(type="mmssprl.LoadImage"),
     dict(type="mmssprl.LoadLabelMap"),
     dict(type="RandomResize", scale=scale_px, ratio_range=(0.5, 2.0), keep_ratio=True),
     dict(type="RandomCrop", crop_size=crop_size, cat_max_ratio=0.75),
@@ -22,7 +22,7 @@ train_pipeline = [
     dict(type="PackSegInputs"),
 ]
 test_pipeline = [
-    dict(type="LoadImageFromFile"),
+    dict(type="mmssprl.LoadImage"),
     dict(type="Resize", scale=scale_px, keep_ratio=True),
     dict(type="mmssprl.LoadLabelMap"),  # after Resize, so that labels keep their size
     dict(type="PackSegInputs"),

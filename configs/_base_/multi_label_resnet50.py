@@ -22,13 +22,13 @@ model = dict(
     ),
 )
 train_pipeline = [
-    dict(type="LoadImageFromFile"),
+    dict(type="mmssprl.LoadImage"),
     dict(type="RandomResizedCrop", scale=image_px, backend="pillow"),
     dict(type="RandomFlip", prob=0.5, direction="horizontal"),
     dict(type="PackInputs"),
 ]
 test_pipeline = [
-    dict(type="LoadImageFromFile"),
+    dict(type="mmssprl.LoadImage"),
     dict(type="ResizeEdge", scale=resize_px, edge="short", backend="pillow"),
     dict(type="CenterCrop", crop_size=image_px),
     dict(type="PackInputs"),

@@ -3,7 +3,7 @@
 scale_px = (2048, 512)  # upper limits of (long, short) side, before the random factor
 
 val_pipeline = [
-    dict(type="LoadImageFromFile"),
+    dict(type="mmssprl.LoadImage"),
     dict(type="Resize", scale=scale_px, keep_ratio=True),
     dict(type="LoadAnnotations"),  # after Resize, so that labels keep their size
     dict(type="PackSegInputs"),

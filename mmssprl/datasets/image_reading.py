@@ -91,11 +91,10 @@ def decode_image(data: np.ndarray, path: str | Path) -> Tensor:
     """Decode the bytes (N,) uint8 of one file as ``read_image`` does; errors call it ``path``."""
     if not data.size:
         raise ImageReadError(path, "it is empty")
-    content = data.tobytes()
-    if not content.startswith(_JPEG_START):
-        return _decode_with_pil(content, path)
-    if len(content) > _LARGE_BYTES:
-        with open_image(content, path):
+    if data[: len(_JPEG_START)].tobytes() != _JPEG_START:
+        return _decode_with_pil(data.tobytes(), path)
+    if data.size > _LARGE_BYTES:
+        with open_image(data.tobytes(), path):
             pass
     with read_errors(path):
         return decode_jpeg(

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from mmengine.config import Config
 from mmengine.dataset import Compose, pseudo_collate
@@ -17,6 +16,7 @@ from ..console.progress import watch
 from ..console.quiet import import_quietly, quiet
 from ..console.wording import on_one_line
 from ..datasets import ImageReadError
+from ..datasets.transforms.load_image import image_fields
 from ..errors import UserFileExistsError, UserValueError
 from ..features.extract import Images
 from ..saving.run_files import existing_checkpoint
@@ -30,7 +30,12 @@ from ..work_dirs import run_config
 from .config import require_package, task_of
 from .tasks.task import written_names
 
-_READS_FILES = ("LoadImageFromFile", "LoadAnnotations", "mmssprl.LoadLabelMap")
+_READS_FILES = (
+    "mmssprl.LoadImage",
+    "LoadImageFromFile",  # in configs of older versions
+    "LoadAnnotations",
+    "mmssprl.LoadLabelMap",
+)
 
 
 def predict(
@@ -80,15 +85,13 @@ def predict(
         pipeline = Compose([step for step in steps if step.type not in _READS_FILES])
         for index, name in enumerate(watch(names, "predicting", total=len(names))):
             try:
-                picture = source.load(index).permute(1, 2, 0).contiguous().numpy()
+                image = source.load(index)
             except ImageReadError as error:
                 bad.append(str(error))
                 continue
-            # As LoadImageFromFile gives it, in BGR.
-            loaded = {"img": np.ascontiguousarray(picture[..., ::-1])}
-            loaded |= dict.fromkeys(("img_shape", "ori_shape"), picture.shape[:2])
-            (sample,) = model.test_step(pseudo_collate([pipeline(loaded)]))
+            (sample,) = model.test_step(pseudo_collate([pipeline(image_fields(image))]))
             if name in drawn:
+                picture = image.permute(1, 2, 0).contiguous().numpy()
                 path = out / "pictures" / picture_of[name]
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with whole_file(path, "wb") as file:

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import mmcv
+import cv2
 import torch
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
@@ -233,7 +233,9 @@ def _drawn(model: Any, dataset: Any, task: Task) -> list[Tile]:
     tiles = []
     for index in spread(len(dataset), SHEET_IMAGES):
         (sample,) = model.test_step(pseudo_collate([dataset[index]]))
-        picture = mmcv.imread(sample.img_path, channel_order="rgb")
+        # The pixels that were predicted, in BGR: a config of an older version reads by mmcv.
+        loaded = dataset.pipeline.transforms[0]({"img_path": sample.img_path})
+        picture = cv2.cvtColor(loaded["img"], cv2.COLOR_BGR2RGB)
         tiles.append(Tile(task.draw(picture, sample), name=Path(sample.img_path).name))
     return tiles
 

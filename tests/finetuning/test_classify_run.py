@@ -121,6 +121,26 @@ def test_predict_writes_scores_and_pictures(run, tmp_path, capsys):
     assert not (tmp_path / "none").exists()
 
 
+def test_a_run_whose_config_reads_by_mmcv_is_scored_and_predicts_as_before(run, tmp_path):
+    folder, _, argv = run
+    config, scores = folder / "classify.py", (folder / "scores.json").read_text()
+    text = config.read_text()
+    older = text.replace("mmssprl.LoadImage", "LoadImageFromFile")
+    assert older.count("LoadImageFromFile") >= 2
+    write_image(tmp_path / "photographs" / "1.png", 50)
+    predict = ["predict", str(folder), str(tmp_path / "photographs"), "--pictures", "0", "--out"]
+    assert main([*predict, str(tmp_path / "by ours")]) == 0
+    config.write_text(older)
+    try:
+        assert main([*argv[:5], "--work-dir", str(folder), "--resume"]) == 0
+        assert main([*predict, str(tmp_path / "by mmcv")]) == 0
+    finally:
+        config.write_text(text)
+    assert (folder / "scores.json").read_text() == scores
+    found, wanted = (csv_rows(tmp_path / by / "scores.csv") for by in ("by mmcv", "by ours"))
+    assert found == wanted
+
+
 def test_the_report_has_scores_confusions_and_next_commands(run, capsys):
     folder, text, _ = run
     assert f"report: {folder / 'report.html'}" in text

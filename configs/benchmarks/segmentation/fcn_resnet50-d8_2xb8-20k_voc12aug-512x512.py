@@ -27,7 +27,7 @@ val_interval_iters = 5000
 crop_size = (_base_.crop_px, _base_.crop_px)
 
 train_pipeline = [
-    dict(type="LoadImageFromFile"),
+    dict(type="mmssprl.LoadImage"),
     dict(type="LoadAnnotations"),
     dict(type="RandomResize", scale=_base_.scale_px, ratio_range=(0.5, 2.0), keep_ratio=True),
     dict(type="RandomCrop", crop_size=crop_size, cat_max_ratio=0.75),
