@@ -2,14 +2,16 @@
 
 During a training SIGINT, SIGTERM, SIGUSR1, SIGHUP (a closed terminal) and SIGXCPU (a limit of CPU
 time) are only noted: it saves, prints how to resume and exits with ``SAVED``. Before a training,
-and from the second signal on, the process exits at once with 128 + the signal's number.
+and from the second signal on, the process exits at once with 128 + the signal's number. So it does
+if no step ends within ``STUCK_S`` after a signal.
 """
 
 import os
+import select
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -23,6 +25,10 @@ _SAME_S = 1.0
 """Repetitions within this time are ignored: a terminal and a launcher may both send a signal."""
 _HEARD_S = 0.1
 """Longest delay of a signal that was sent to the whole process group."""
+STUCK_S = 45.0
+"""How long a step may take that a signal waits for; with the end of the process under a minute."""
+_RANKS_S = 5.0
+"""How much longer a launcher waits, so that its processes end themselves."""
 _LAUNCHED = "TORCHELASTIC_RUN_ID"
 """Environment variable of a process whose launcher reports signals."""
 PARENT = "MMSSPRL_PARENT"
@@ -57,6 +63,11 @@ class _Signals:
         self.number = self._early = self._pid = 0  # early: before ``note``, it ends the process
         self._time = 0.0
         self._is_noted = self._launches = self._is_watched = False
+        self._heard: float | None = None  # when the first signal came
+        self._last_step = 0.0
+        self._is_saving = False
+        self._advice: Callable[[], str] = str
+        self._pipe = -1  # Python writes the numbers of signals to it, even if the main thread waits
         os.register_at_fork(after_in_child=self._shield)
 
     @contextmanager
@@ -69,6 +80,11 @@ class _Signals:
         # Ignored signals stay ignored, as under nohup.
         taken = [number for number in _SIGNALS if handlers[number] is not signal.SIG_IGN]
         self._is_watched, self._pid, self._early = True, os.getpid(), 0
+        self._heard, self._is_saving = None, False
+        reading, self._pipe = os.pipe()
+        os.set_blocking(self._pipe, False)
+        threading.Thread(target=self._end_if_stuck, args=(reading,), daemon=True).start()
+        wakeup = signal.set_wakeup_fd(self._pipe, warn_on_full_buffer=False)
         for number in taken:
             signal.signal(number, self._receive)
         try:
@@ -83,16 +99,30 @@ class _Signals:
             self._is_watched, self._early = False, 0
             for number in taken:
                 signal.signal(number, handlers[number])
+            signal.set_wakeup_fd(wakeup)
+            self._close_pipe()  # ends the thread
 
-    def note(self, *, launches: bool = False) -> None:
-        """From now on only note the first signal; pass it on if this one ``launches`` others."""
+    def note(self, *, launches: bool = False, advice: Callable[[], str] = str) -> None:
+        """From now on only note the first signal; pass it on if this one ``launches`` others.
+
+        ``advice`` returns how to resume, for the line of a process that is stuck.
+        """
         if self._is_watched and not self._is_noted:
-            self._is_noted, self._launches = True, launches
+            self._is_noted, self._launches, self._advice = True, launches, advice
             self.number, self._early = self._early, 0  # one that came in between
 
     def interrupt(self) -> None:
         """Let signals end the process again."""
         self.number, self._is_noted = 0, False
+        self._heard, self._is_saving, self._advice = None, False, str
+
+    def progress(self) -> None:
+        """Note that a batch is done: a signal may wait for the next one, too."""
+        self._last_step = time.monotonic()
+
+    def saves(self) -> None:
+        """Wait for as long as saving takes."""
+        self._is_saving = True
 
     def _receive(self, number: int, _: Any) -> None:
         if not self._is_noted:
@@ -109,12 +139,62 @@ class _Signals:
         elif number not in _REPEATED and time.monotonic() - self._time > _SAME_S:
             if speaks:
                 _tell(f"ended at once by {name}")
-            for child in _children():
-                child.kill()  # a suspended child would stay
+            _kill_children()
             os._exit(128 + number)
+
+    def _end_if_stuck(self, pipe: int) -> None:
+        """End the process if no step follows a signal, whose number comes through ``pipe``.
+
+        In a thread, as the main one may wait outside Python.
+        """
+        number = 0
+        num_children = 0
+        while True:
+            if select.select([pipe], [], [], self._seconds_left())[0]:
+                numbers = os.read(pipe, 64)
+                if not numbers:
+                    break
+                stops = [each for each in numbers if each in _SIGNALS]
+                if stops and self._heard is None:
+                    self._heard = time.monotonic()
+                    number = stops[0]
+                    num_children = len(_children())
+            elif self._seconds_left() == 0:
+                self._end_stuck(number, num_children)
+        os.close(pipe)
+
+    def _seconds_left(self) -> float | None:
+        """Return the seconds until the process counts as stuck; None without an end."""
+        heard = self._heard  # the main thread may reset it meanwhile
+        if heard is None or self._is_saving:
+            return None
+        patience = STUCK_S + (_RANKS_S if self._launches else 0.0)
+        return max(0.0, max(heard, self._last_step) + patience - time.monotonic())
+
+    def _end_stuck(self, number: int, num_children: int) -> None:
+        """End this process, or those of a launcher if one of them has ended."""
+        if not self._launches:
+            if is_first_process():
+                line = f"ended by {Signal(number).name}: no step has ended for {STUCK_S:.0f} s."
+                _tell(f"{line} {self._advice()}")
+            _kill_children()
+            os._exit(128 + number)
+        if len(_children()) == num_children:  # they may be saving
+            time.sleep(_PARENT_S)
+        else:
+            _kill_children()
+            self._is_saving = True
+
+    def _close_pipe(self) -> None:
+        if self._pipe >= 0:
+            os.close(self._pipe)
+            self._pipe = -1
 
     def _shield(self) -> None:
         """Ignore signals in a loader's worker, whose batches finish the parent's current step."""
+        if self._is_watched:
+            signal.set_wakeup_fd(-1)
+            self._close_pipe()
         if not (self._is_watched and hasattr(signal, "sigtimedwait")):
             return
         for number in set(_SIGNALS) - {Signal.SIGTERM}:
@@ -135,6 +215,12 @@ def _children() -> list[Any]:
     import psutil  # not at the top: `import mmssprl` must work without it
 
     return psutil.Process().children()
+
+
+def _kill_children() -> None:
+    for child in _children():
+        with suppress(ProcessLookupError):
+            os.kill(child.pid, Signal.SIGKILL)  # a suspended child would stay
 
 
 def _end_with(parent: int) -> None:
