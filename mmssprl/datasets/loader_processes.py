@@ -3,8 +3,10 @@
 import math
 import os
 import random
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import torch
 from mmengine.dist import get_world_size
 from mmengine.structures import BaseDataElement
 from torch import Tensor
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, get_worker_info
 
 from ..errors import UserRuntimeError
 from .draws import Draw
@@ -40,23 +42,20 @@ def prepare_loaders(loaders: Mapping[str, DataLoader], log: Callable[[str], obje
     num_ranks = int(os.environ.get("LOCAL_WORLD_SIZE", get_world_size()))
     needed = num_ranks * sum(_shared_bytes(loader) for loader in parallel)
     free = _free_bytes()
-
     if needed > free:
         most = max(loader.num_workers for loader in parallel)
-        for loader in parallel:
-            loader.num_workers = 0
         log(
-            f"{SHARED_MEMORY} has {_size(free)} free, but loader processes (num_workers="
-            f"{most}) need {_size(needed)}: images are read without them, which is slower. "
-            f"In a container, docker run --shm-size={math.ceil(needed / _GIB)}g makes room."
+            f"{SHARED_MEMORY} has {_size(free)} free, but loader processes (num_workers={most}) "
+            f"need {_size(needed)}: images are read without them, which is slower. In a "
+            f"container, docker run --shm-size={math.ceil(needed / _GIB)}g makes room."
         )
 
     for loader in loaders.values():
-        if loader.num_workers == 0:
-            loader.timeout = 0  # torch refuses another one
-            continue
-        loader.timeout = loader.timeout or LOADER_TIMEOUT_S
-        loader.collate_fn = _SharedBatches(loader.collate_fn)
+        if needed > free:
+            loader.num_workers = 0
+        own = loader.timeout or LOADER_TIMEOUT_S
+        loader.timeout = own if loader.num_workers else 0  # torch refuses another one
+        loader.collate_fn = partial(_collate_shared, loader.collate_fn)
 
 
 @contextmanager
@@ -69,31 +68,26 @@ def explain_timeout(name: Callable[[], str]) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        words = str(error)
-        if not words.startswith("DataLoader timed out"):
+        found = re.match(r"DataLoader timed out after (\d+)", str(error))
+        if found is None:
             raise
-        seconds = next(word for word in words.split() if word.isdecimal())
         raise UserRuntimeError(
-            f"the processes of {name()} gave no batch for {seconds} s; check the disk of the "
+            f"the processes of {name()} gave no batch for {found[1]} s; check the disk of the "
             f"images, the memory and {SHARED_MEMORY}, or read without processes, num_workers=0."
         ) from error
 
 
-class _SharedBatches:
-    """A collate function whose batches are in shared memory when it returns.
+def _collate_shared(collate: Callable[[list], Any], samples: list) -> Any:
+    """Return a batch, in a loader's process one that is in shared memory.
 
-    Else the thread that sends a batch moves it there. If there is no room, that thread prints a
+    Else the thread that sends it moves it there. If there is no room, that thread prints a
     traceback, and the batch never arrives.
     """
-
-    def __init__(self, collate: Callable[[list], Any]) -> None:
-        self.collate = collate
-
-    def __call__(self, samples: list) -> Any:
-        batch = self.collate(samples)
+    batch = collate(samples)
+    if get_worker_info() is not None:
         for tensor in _tensors_in(batch):
             tensor.share_memory_()
-        return batch
+    return batch
 
 
 def _tensors_in(value: Any) -> Iterator[Tensor]:

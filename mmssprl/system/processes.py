@@ -153,7 +153,8 @@ def explain_collectives(cfg: Mapping[str, Any]) -> Iterator[None]:
         is_hung = "timed out" in str(error).lower() and not isinstance(error, UserError)
         if not is_hung or not distributed.is_initialized():
             raise
-        rank, num_ranks = distributed.get_rank(), distributed.get_world_size()
+        rank = distributed.get_rank()
+        num_ranks = distributed.get_world_size()
         others = f"rank {1 - rank}" if num_ranks == 2 else f"the other {num_ranks - 1} ranks"
         seconds = (timeout_of(cfg) or default_pg_timeout).total_seconds()
         raise UserRuntimeError(
@@ -164,10 +165,7 @@ def explain_collectives(cfg: Mapping[str, Any]) -> Iterator[None]:
 
 def _collective_of(error: RuntimeError) -> str:
     """Return the collective in which an error was raised, by the functions that called it."""
-    called = [frame.f_code.co_name for frame, _ in traceback.walk_tb(error.__traceback__)]
-    for name in reversed(called):
-        if name == "backward":
-            return "all_reduce of the gradients"
-        if any(word in name for word in _COLLECTIVES):
-            return name.strip("_")
-    return "all_reduce"  # a result that was asked for in an earlier step
+    frames = traceback.walk_tb(error.__traceback__)
+    called = [frame.f_code.co_name.strip("_") for frame, _ in frames]
+    found = [name for name in called if any(word in name for word in _COLLECTIVES)]
+    return found[-1] if found else "all_reduce"  # of gradients, or asked for in an earlier step

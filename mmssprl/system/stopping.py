@@ -6,6 +6,7 @@ and from the second signal on, the process exits at once with 128 + the signal's
 if no step ends within ``STUCK_S`` after a signal.
 """
 
+import math
 import os
 import select
 import signal
@@ -27,8 +28,8 @@ _HEARD_S = 0.1
 """Longest delay of a signal that was sent to the whole process group."""
 STUCK_S = 45.0
 """How long a step may take that a signal waits for; with the end of the process under a minute."""
-_RANKS_S = 5.0
-"""How much longer a launcher waits, so that its processes end themselves."""
+_FIRST_S = 3.0
+"""Delay of other ranks, so that the first one speaks and ends them."""
 _LAUNCHED = "TORCHELASTIC_RUN_ID"
 """Environment variable of a process whose launcher reports signals."""
 PARENT = "MMSSPRL_PARENT"
@@ -63,11 +64,8 @@ class _Signals:
         self.number = self._early = self._pid = 0  # early: before ``note``, it ends the process
         self._time = 0.0
         self._is_noted = self._launches = self._is_watched = False
-        self._heard: float | None = None  # when the first signal came
-        self._last_step = 0.0
-        self._is_saving = False
+        self._heard = self._last_step = 0.0  # when the first signal came, and when a batch was done
         self._advice: Callable[[], str] = str
-        self._pipe = -1  # Python writes the numbers of signals to it, even if the main thread waits
         os.register_at_fork(after_in_child=self._shield)
 
     @contextmanager
@@ -80,11 +78,12 @@ class _Signals:
         # Ignored signals stay ignored, as under nohup.
         taken = [number for number in _SIGNALS if handlers[number] is not signal.SIG_IGN]
         self._is_watched, self._pid, self._early = True, os.getpid(), 0
-        self._heard, self._is_saving = None, False
-        reading, self._pipe = os.pipe()
-        os.set_blocking(self._pipe, False)
-        threading.Thread(target=self._end_if_stuck, args=(reading,), daemon=True).start()
-        wakeup = signal.set_wakeup_fd(self._pipe, warn_on_full_buffer=False)
+        self._heard = self._last_step = 0.0
+        # Python writes the numbers of signals to it even while the main thread waits in C.
+        pipe = os.pipe()
+        os.set_blocking(pipe[1], False)
+        threading.Thread(target=self._end_if_stuck, args=pipe, daemon=True).start()
+        wakeup = signal.set_wakeup_fd(pipe[1], warn_on_full_buffer=False)
         for number in taken:
             signal.signal(number, self._receive)
         try:
@@ -100,7 +99,7 @@ class _Signals:
             for number in taken:
                 signal.signal(number, handlers[number])
             signal.set_wakeup_fd(wakeup)
-            self._close_pipe()  # ends the thread
+            os.write(pipe[1], b"\0")  # ends the thread
 
     def note(self, *, launches: bool = False, advice: Callable[[], str] = str) -> None:
         """From now on only note the first signal; pass it on if this one ``launches`` others.
@@ -114,7 +113,8 @@ class _Signals:
     def interrupt(self) -> None:
         """Let signals end the process again."""
         self.number, self._is_noted = 0, False
-        self._heard, self._is_saving, self._advice = None, False, str
+        self._heard = self._last_step = 0.0
+        self._advice = str
 
     def progress(self) -> None:
         """Note that a batch is done: a signal may wait for the next one, too."""
@@ -122,7 +122,7 @@ class _Signals:
 
     def saves(self) -> None:
         """Wait for as long as saving takes."""
-        self._is_saving = True
+        self._last_step = math.inf
 
     def _receive(self, number: int, _: Any) -> None:
         if not self._is_noted:
@@ -139,62 +139,41 @@ class _Signals:
         elif number not in _REPEATED and time.monotonic() - self._time > _SAME_S:
             if speaks:
                 _tell(f"ended at once by {name}")
-            _kill_children()
+            _kill(_children())
             os._exit(128 + number)
 
-    def _end_if_stuck(self, pipe: int) -> None:
-        """End the process if no step follows a signal, whose number comes through ``pipe``.
-
-        In a thread, as the main one may wait outside Python.
-        """
+    def _end_if_stuck(self, reading: int, writing: int) -> None:
+        """End the process, unless it launches others, if a signal is followed by no step."""
         number = 0
-        num_children = 0
         while True:
-            if select.select([pipe], [], [], self._seconds_left())[0]:
-                numbers = os.read(pipe, 64)
-                if not numbers:
+            if select.select([reading], [], [], _PARENT_S)[0]:
+                numbers = os.read(reading, 64)
+                if 0 in numbers:
                     break
                 stops = [each for each in numbers if each in _SIGNALS]
-                if stops and self._heard is None:
-                    self._heard = time.monotonic()
+                if stops and not self._heard:
                     number = stops[0]
-                    num_children = len(_children())
-            elif self._seconds_left() == 0:
-                self._end_stuck(number, num_children)
-        os.close(pipe)
+                    self._heard = time.monotonic()
+            waited = time.monotonic() - max(self._heard, self._last_step)
+            if self._heard and waited > STUCK_S and not self._launches:
+                self._end_stuck(number)
+        os.close(reading)
+        os.close(writing)
 
-    def _seconds_left(self) -> float | None:
-        """Return the seconds until the process counts as stuck; None without an end."""
-        heard = self._heard  # the main thread may reset it meanwhile
-        if heard is None or self._is_saving:
-            return None
-        patience = STUCK_S + (_RANKS_S if self._launches else 0.0)
-        return max(0.0, max(heard, self._last_step) + patience - time.monotonic())
-
-    def _end_stuck(self, number: int, num_children: int) -> None:
-        """End this process, or those of a launcher if one of them has ended."""
-        if not self._launches:
-            if is_first_process():
-                line = f"ended by {Signal(number).name}: no step has ended for {STUCK_S:.0f} s."
-                _tell(f"{line} {self._advice()}")
-            _kill_children()
-            os._exit(128 + number)
-        if len(_children()) == num_children:  # they may be saving
-            time.sleep(_PARENT_S)
-        else:
-            _kill_children()
-            self._is_saving = True
-
-    def _close_pipe(self) -> None:
-        if self._pipe >= 0:
-            os.close(self._pipe)
-            self._pipe = -1
+    def _end_stuck(self, number: int) -> None:
+        if not is_first_process():
+            time.sleep(_FIRST_S)
+        name = Signal(number).name
+        _tell(f"ended by {name}: no step has ended for {STUCK_S:.0f} s. {self._advice()}")
+        _kill(_children())
+        if _LAUNCHED in os.environ:  # a suspended rank would stay
+            _kill(_children(os.getppid()))
+        os._exit(128 + number)
 
     def _shield(self) -> None:
         """Ignore signals in a loader's worker, whose batches finish the parent's current step."""
         if self._is_watched:
             signal.set_wakeup_fd(-1)
-            self._close_pipe()
         if not (self._is_watched and hasattr(signal, "sigtimedwait")):
             return
         for number in set(_SIGNALS) - {Signal.SIGTERM}:
@@ -211,16 +190,17 @@ def _tell(line: str) -> None:
         os.write(2, f"{line}\n".encode())  # print is not reentrant
 
 
-def _children() -> list[Any]:
+def _children(pid: int | None = None) -> list[Any]:
     import psutil  # not at the top: `import mmssprl` must work without it
 
-    return psutil.Process().children()
+    return psutil.Process(pid).children()
 
 
-def _kill_children() -> None:
-    for child in _children():
-        with suppress(ProcessLookupError):
-            os.kill(child.pid, Signal.SIGKILL)  # a suspended child would stay
+def _kill(processes: list[Any]) -> None:
+    for each in processes:
+        if each.pid != os.getpid():
+            with suppress(ProcessLookupError):
+                os.kill(each.pid, Signal.SIGKILL)  # a suspended one would stay
 
 
 def _end_with(parent: int) -> None:

@@ -98,7 +98,10 @@ def test_one_line_has_the_remedy_and_the_batches_come_without_processes(free):
 
 def test_a_loader_without_processes_needs_no_shared_memory(free):
     free(0)
-    prepare_loaders({"val_dataloader": loader_of(num_workers=0)}, pytest.fail)
+    loader = loader_of(num_workers=0)
+    loader.timeout = 5  # a value of the config
+    prepare_loaders({"val_dataloader": loader}, pytest.fail)
+    assert not next(iter(loader))[0].is_shared()
 
 
 def test_a_timeout_is_set_unless_there_is_one(free):

@@ -117,7 +117,7 @@ def test_gradients_are_named_by_their_collective(ranks):
     lost = (torch.ones(1, requires_grad=True) * 1).sum()
     lost.register_hook(lambda gradient: later(RuntimeError(GLOO)))
     with (
-        pytest.raises(UserRuntimeError, match="rank 1 waited 1,800 s for rank 0 in all_reduce of"),
+        pytest.raises(UserRuntimeError, match="rank 1 waited 1,800 s for rank 0 in all_reduce;"),
         explain_collectives({}),
     ):
         lost.backward()
