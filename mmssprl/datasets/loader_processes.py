@@ -136,6 +136,11 @@ def _same_generators() -> Iterator[None]:
     np.random.set_state(of_numpy)  # noqa: NPY002
 
 
+def has_room_for_process() -> bool:
+    """Return whether shared memory has room for the locks of a process that returns a value."""
+    return _free_bytes() >= 16 * _PAGE_BYTES
+
+
 def _free_bytes() -> float:
     """Return the free bytes of shared memory; infinity where it is no file system."""
     try:

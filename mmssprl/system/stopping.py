@@ -62,6 +62,7 @@ class _Signals:
 
     def __init__(self) -> None:
         self.number = self._early = self._pid = 0  # early: before ``note``, it ends the process
+        self._parent = 0
         self._time = 0.0
         self._is_noted = self._launches = self._is_watched = False
         self._heard = self._last_step = 0.0  # when the first signal came, and when a batch was done
@@ -79,6 +80,7 @@ class _Signals:
         taken = [number for number in _SIGNALS if handlers[number] is not signal.SIG_IGN]
         self._is_watched, self._pid, self._early = True, os.getpid(), 0
         self._heard = self._last_step = 0.0
+        self._parent = os.getppid()
         # Python writes the numbers of signals to it even while the main thread waits in C.
         pipe = os.pipe()
         os.set_blocking(pipe[1], False)
@@ -166,8 +168,9 @@ class _Signals:
         name = Signal(number).name
         _tell(f"ended by {name}: no step has ended for {STUCK_S:.0f} s. {self._advice()}")
         _kill(_children())
-        if _LAUNCHED in os.environ:  # a suspended rank would stay
-            _kill(_children(os.getppid()))
+        # A suspended rank would stay. If the launcher has died, the parent is another program.
+        if _LAUNCHED in os.environ and os.getppid() == self._parent:
+            _kill(_children(self._parent))
         os._exit(128 + number)
 
     def _shield(self) -> None:

@@ -10,7 +10,11 @@ from mmengine.dataset import pseudo_collate
 from mmengine.structures import BaseDataElement, PixelData
 from torch.utils.data import DataLoader, Dataset
 
-from mmssprl.datasets.loader_processes import explain_timeout, prepare_loaders
+from mmssprl.datasets.loader_processes import (
+    explain_timeout,
+    has_room_for_process,
+    prepare_loaders,
+)
 from mmssprl.errors import UserRuntimeError
 
 PAGE = 4096
@@ -141,3 +145,9 @@ def test_a_process_that_gives_no_batch_ends_in_one_line():
 def test_other_errors_of_a_loader_stay():
     with pytest.raises(RuntimeError, match="^other$"), explain_timeout(lambda: "x"):
         raise RuntimeError("other")
+
+
+def test_a_process_needs_room_for_its_locks(free):
+    for num_bytes, has_room in ((16 * PAGE - 1, False), (16 * PAGE, True)):
+        free(num_bytes)
+        assert has_room_for_process() is has_room
