@@ -149,8 +149,11 @@ def test_a_process_that_goes_on_is_left_alone(end_by_sigterm, act):
 def test_its_children_end_with_a_process_that_is_stuck(end_by_sigterm):
     reading, writing = os.pipe()
 
+    def suspend():
+        os.kill(os.getpid(), signal.SIGSTOP)  # it does not see that its parent is gone
+
     def with_a_child():
-        get_context("fork").Process(target=time.sleep, args=(60,)).start()
+        get_context("fork").Process(target=suspend).start()
         time.sleep(60)
 
     end_by_sigterm(with_a_child)
