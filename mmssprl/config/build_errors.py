@@ -12,6 +12,7 @@ from mmengine.config import Config
 from mmengine.hooks import Hook
 from torch.distributed import DistError
 
+from ..console.messages import is_of_shared_memory
 from ..errors import UserError, UserOSError, UserValueError
 from .keys import walk_used
 from .reading import add_place, one_line, placed
@@ -34,8 +35,8 @@ class FirstStepHook(Hook):
 def explain_build_errors(cfg: Config, first_step: FirstStepHook | None = None) -> Iterator[None]:
     """Turn errors into one line, with the config key if a registry was building the part.
 
-    Passed on unchanged: out of memory, errors of torch.distributed, OSErrors of no part of the
-    config, and everything after ``first_step`` is done, which is a bug.
+    Passed on unchanged: out of memory, also shared memory, errors of torch.distributed, OSErrors of
+    no part of the config, and everything after ``first_step`` is done, which is a bug.
 
     Raises:
         TypeError, ValueError, OSError: In one line.
@@ -45,7 +46,7 @@ def explain_build_errors(cfg: Config, first_step: FirstStepHook | None = None) -
     except (torch.OutOfMemoryError, DistError):
         raise
     except Exception as error:
-        if first_step is not None and first_step.is_done:
+        if (first_step is not None and first_step.is_done) or is_of_shared_memory(error):
             raise
         cause = error.__cause__ or error.__context__
         if isinstance(cause, UserError) and str(cause) in str(error):

@@ -8,7 +8,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,12 @@ from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms.v2.functional import resize
 
 from ..console.progress import watch
+from ..console.quiet import say
 from ..console.wording import on_one_line
 from ..datasets import UnlabeledImages
 from ..datasets.image_identity import IDENTITY, identity_of
 from ..datasets.image_reading import ImageReadError, decode_image
+from ..datasets.loader_processes import explain_timeout, prepare_loaders
 from ..datasets.transforms.teacher_crop import grid_of
 from ..errors import UserOSError, UserRuntimeError, UserValueError
 from ..system.outputs import format_bytes, whole_file, write_whole
@@ -125,10 +127,12 @@ def run_pass(
         collate_fn=list,
         num_workers=num_workers,
     )
+    what = f"maps of the teacher {teacher.name}"
+    prepare_loaders({what: loader}, say)
     saved = time.perf_counter()
     start = saved - state["seconds"]
 
-    for batch in watch(loader, f"maps of the teacher {teacher.name}"):
+    for batch in _timed(loader, what):
         found = run_teacher(teacher, batch)
         done += len(batch)
         for index, image, identity in batch:
@@ -150,6 +154,12 @@ def run_pass(
             identities.flush()
             state.update(done=done, seconds=saved - start)
             write_whole(folder / STATE, json.dumps(state, indent=2) + "\n")
+
+
+def _timed(loader: DataLoader, what: str) -> Iterator[list[Seen]]:
+    """Yield the batches with progress, and explain a loader that gives none."""
+    with explain_timeout(lambda: what):
+        yield from watch(loader, what)
 
 
 def _write_maps(

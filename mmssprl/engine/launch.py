@@ -4,6 +4,7 @@ import gc
 import json
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,7 +22,9 @@ from ..config.overrides import check_spelling, merge_options
 from ..config.pretrain_checks import use_compile
 from ..config.reading import read_config_file
 from ..config.run_checks import check_config, check_data, warn_of_schedule
+from ..console.log_line import LogLine
 from ..console.paths import check_path
+from ..datasets.loader_processes import explain_timeout, prepare_loaders
 from ..errors import UserValueError
 from ..saving.checkpoint_checks import check_fit_of_checkpoint, check_readable
 from ..saving.loops import use_resumable_loop
@@ -31,7 +34,7 @@ from ..saving.save_and_stop_hook import DEFAULT_SAVE_EVERY, SaveAndStopHook
 from ..system.environment import freed_memory_kept, torch_threads
 from ..system.one_run import hold_work_dir
 from ..system.outputs import write_whole
-from ..system.processes import timeout_of
+from ..system.processes import explain_collectives, timeout_of
 from ..system.slurm import use_step_environment
 from ..system.stopping import StoppedError, is_first_process
 from .initial_weights import apply_weights, take_backbone
@@ -147,7 +150,7 @@ def run(
 
     Raises:
         OSError, TypeError, ValueError: As ``explain_build_errors``; a full disk.
-        RuntimeError: Another process writes into ``work_dir``.
+        RuntimeError: Another process writes into ``work_dir``, or a wait has taken too long.
         StoppedError: A signal stopped the training.
     """
     if task == "train":
@@ -160,27 +163,13 @@ def run(
     is_writer = task == "train" and is_first_process()
     lock = hold_work_dir(cfg.work_dir, writes=is_writer)
     with lock, torch_threads(cfg.get("num_threads")), freed_memory_kept(get_device()):
-        is_anew = bool(cfg.get("resume")) and not cfg.get("load_from")
-        if is_anew:
-            cfg.resume = False
         first_step = FirstStepHook()
-        with explain_build_errors(cfg, first_step):
-            runner = RUNNERS.build(cfg) if "runner_type" in cfg else ConsoleRunner.from_cfg(cfg)
-            for hook in (first_step, BoundedHistoriesHook(), *hooks):
-                runner.register_hook(hook)
-            check_data(runner, task)
-            check_fit_of_checkpoint(runner, task)
-            if task == "train":
-                warn_of_schedule(cfg)
-                if overwrite and is_main_process():
-                    for path in files_of_run(cfg):
-                        path.unlink()
-                if keep_record and is_main_process():
-                    record_run(cfg, runner.train_dataloader.dataset)
-                if is_anew:
-                    runner.logger.info(f"{cfg.work_dir} has no checkpoint yet: starting new.")
+        hooks = (first_step, BoundedHistoriesHook(), *hooks)
+        with explain_build_errors(cfg, first_step), explain_collectives(cfg):
+            runner = _build(cfg, task, hooks, overwrite=overwrite, keep_record=keep_record)
             try:
-                metrics = runner.train() if task == "train" else runner.test()
+                with explain_timeout(partial(_loader_in_use, runner, task)):
+                    metrics = runner.train() if task == "train" else runner.test()
                 if out is not None and is_main_process():
                     # Metrics of mmseg are numpy scalars.
                     write_whole(Path(out), json.dumps(metrics, indent=2, default=float) + "\n")
@@ -188,7 +177,8 @@ def run(
                 stopped = error.with_traceback(None)  # its frames would hold the runner
             finally:
                 end_workers(runner)
-        barrier()  # a rank that leaves while another still saves can abort in gloo's threads
+        with explain_collectives(cfg):
+            barrier()  # a rank that leaves while another still saves can abort in gloo's threads
         # The model's wrapper holds the group, whose threads would abort the process at its end.
         del runner
         gc.collect()
@@ -196,6 +186,48 @@ def run(
             torch.distributed.destroy_process_group()
     if stopped is not None:
         raise stopped
+
+
+def _build(
+    cfg: Config,
+    task: Literal["train", "test"],
+    hooks: Sequence[Hook],
+    *,
+    overwrite: bool,
+    keep_record: bool,
+) -> Any:
+    """Build a runner with its hooks, data and loaders, and check that they fit each other."""
+    is_anew = bool(cfg.get("resume")) and not cfg.get("load_from")
+    if is_anew:
+        cfg.resume = False
+    runner = RUNNERS.build(cfg) if "runner_type" in cfg else ConsoleRunner.from_cfg(cfg)
+    for hook in hooks:
+        runner.register_hook(hook)
+    check_data(runner, task)
+    check_fit_of_checkpoint(runner, task)
+
+    loops = {"test": runner.test_loop} if task == "test" else {"train": runner.train_loop}
+    if task == "train":
+        loops["val"] = runner.val_loop
+    loaders = {f"{name}_dataloader": loop.dataloader for name, loop in loops.items() if loop}
+    prepare_loaders(loaders, lambda line: runner.logger.warning(LogLine(line, line)))
+
+    if task == "train":
+        warn_of_schedule(cfg)
+        if overwrite and is_main_process():
+            for path in files_of_run(cfg):
+                path.unlink()
+        if keep_record and is_main_process():
+            record_run(cfg, runner.train_dataloader.dataset)
+        if is_anew:
+            runner.logger.info(f"{cfg.work_dir} has no checkpoint yet: starting new.")
+    return runner
+
+
+def _loader_in_use(runner: Any, task: Literal["train", "test"]) -> str:
+    if task == "test":
+        return "test_dataloader"
+    return "train_dataloader" if runner.model.training else "val_dataloader"
 
 
 def train_config_text(

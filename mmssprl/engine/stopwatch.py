@@ -130,7 +130,10 @@ class PretrainSteps(LoadedSteps):
         yield from super().steps()
 
     def _loader_of(self, batch_size: int) -> DataLoader:
-        names = ("num_workers", "collate_fn", "worker_init_fn", "multiprocessing_context")
+        names = (
+            *("num_workers", "timeout", "collate_fn"),
+            *("worker_init_fn", "multiprocessing_context"),
+        )
         options = {name: getattr(self.loader, name) for name in names}
         dataset = self.loader.dataset
         return DataLoader(dataset, batch_size, shuffle=True, drop_last=True, **options)

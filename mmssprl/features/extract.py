@@ -24,6 +24,7 @@ from ..datasets import UnlabeledImages
 from ..datasets.channel_images import read_as
 from ..datasets.image_identity import identity_of, stamp_of
 from ..datasets.image_reading import ImageReadError, read_file
+from ..datasets.loader_processes import explain_timeout, prepare_loaders
 from ..datasets.unlabeled_images import IMAGE_FOLDER
 from ..errors import UserTypeError, UserValueError, called
 from ..pixels import Pixels
@@ -193,11 +194,16 @@ def extract(
         num_workers=num_workers,
         collate_fn=partial(_load, read, identify, crops),
     )
+    prepare_loaders({"features": loader}, options.log)
     device = choose_device(options.device)
     # At most as many pixels at once as in a batch of whole images.
     most_pixels = options.batch_size * crops.image_px**2
     all_unreadable: list[tuple[str, str]] = []
-    with borrowed(model, device), freed_memory_kept(device.type):
+    with (
+        borrowed(model, device),
+        freed_memory_kept(device.type),
+        explain_timeout(lambda: "the features"),
+    ):
         for good, cut, sizes, bad, own in watch(loader, "features", shown=options.progress):
             unreadable = [(names[index], why) for index, why in bad]
             all_unreadable += unreadable

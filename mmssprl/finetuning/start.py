@@ -23,6 +23,7 @@ from ..console.tables import csv_table, reasons_table
 from ..console.wording import command_words, wrapped
 from ..datasets.labels import DEFAULT_VAL_SHARE, LabelledData, find_labels
 from ..datasets.labels.files import data_folder
+from ..datasets.loader_processes import prepare_loaders
 from ..engine.history import read_validations
 from ..errors import UserFileNotFoundError, UserValueError
 from ..pretraining.forecast import Forecast, measure_pace
@@ -198,6 +199,7 @@ def evaluate(work_dir: Path, config: Path) -> Outcome:
     task, model = task_of(cfg), load_model(cfg, checkpoint)
     with quiet(), DefaultScope.overwrite_default_scope(cfg.default_scope), torch.inference_mode():
         loader = Runner.build_dataloader(cfg.test_dataloader)
+        prepare_loaders({"test_dataloader": loader}, log=str)  # the training has said it
         evaluator = Evaluator(task.metrics(work_dir / "labels" / "val.json"))
         evaluator.dataset_meta = {"classes": task.classes}
         for batch in watch(loader, "scoring val", total=len(loader)):

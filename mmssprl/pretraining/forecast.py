@@ -21,6 +21,7 @@ from ..console.durations import format_hours
 from ..console.progress import at_work
 from ..console.quiet import quiet_console
 from ..console.wording import counted
+from ..datasets.loader_processes import has_room_for_process
 from ..distillation.maps import teacher_hook
 from ..engine.launch import prepare_train_config, run
 from ..engine.runner import end_workers
@@ -130,7 +131,8 @@ def measure_pace(
     given = (Config(cfg.to_dict()), amp, num_devices, num_steps, limit_s)  # without a file's name
     with at_work("timing some steps"):
         try:
-            if device == "cpu" and num_steps * batch_size <= _FEW_IMAGES:
+            stays_here = num_steps * batch_size <= _FEW_IMAGES or not has_room_for_process()
+            if device == "cpu" and stays_here:
                 return _measure(*given)
             return call_in_process(_measure, *given)
         except (BrokenProcessPool, torch.OutOfMemoryError) as error:

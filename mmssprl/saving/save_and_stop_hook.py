@@ -4,6 +4,7 @@ import copy
 import shlex
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from ..system.slurm import comes_back, requeue
 from ..system.stopping import SAVED, Signal, StoppedError, signals
 from .checkpoint_hooks import STEP_FILE
 from .loops import ResumableEpochLoop, ResumableIterLoop
+from .run_files import POINTER
 
 DEFAULT_SAVE_EVERY = "30m"
 
@@ -67,15 +69,18 @@ class SaveAndStopHook(Hook):
     def before_train_epoch(self, runner: Runner) -> None:
         """Handle signals from here on, in this process and not in the loaders' workers."""
         if self.resume_by is not None:
-            signals.note()
+            signals.note(advice=partial(self._advice, runner))
 
     def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
         """Save if it is due; raise StoppedError if any rank got a signal."""
+        signals.progress()
         step = runner.iter + 1
         if step == runner.max_iters or not runner.optim_wrapper.should_update():
             return  # the end of the training saves anyway
         is_late = self.seconds is not None and time.monotonic() - self._saved_at > self.seconds
         stop, is_due = self._agree(signals.number, is_late and is_main_process())
+        if stop:
+            signals.saves()
         is_due = is_due or (self.steps is not None and step - self._saved_step >= self.steps)
         if self._saver is not None and (stop or is_due):
             self._save(runner, self._saver)
@@ -88,6 +93,7 @@ class SaveAndStopHook(Hook):
 
         Only in one process: several may have different numbers of batches.
         """
+        signals.progress()
         if signals.number and self._group is None and self._newest_step == runner.iter:
             self._stop(runner, signals.number, runner.iter)
 
@@ -164,6 +170,12 @@ class SaveAndStopHook(Hook):
             if answer is not None:
                 runner.logger.warning(LogLine(answer, answer))
         raise StoppedError(SAVED if self._saver is not None else 128 + number)
+
+    def _advice(self, runner: Runner) -> str:
+        command = shlex.join(self.resume_by or ())
+        if not (Path(runner.work_dir) / POINTER).exists():
+            return f"{runner.work_dir} has no checkpoint yet; start again with: {command}"
+        return f"Resume after the last checkpoint in {runner.work_dir} with: {command}"
 
     def _disconnect(self) -> None:
         if self._asked is not None:

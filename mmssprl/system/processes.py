@@ -8,8 +8,9 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from datetime import timedelta
 from multiprocessing import active_children, get_context
 from pathlib import Path
@@ -21,13 +22,14 @@ import psutil
 
 from ..console.messages import message_for_user
 from ..console.wording import program
-from ..errors import UserRuntimeError
+from ..errors import UserError, UserRuntimeError
 from .stopping import SAVED, end_with_parent, signals
 
 COMMAND = "MMSSPRL_COMMAND"
 """Environment variable with the command line that started this process, shell-quoted."""
 _ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
 """Environment variable with the file from which torch's launcher reads this process's error."""
+_COLLECTIVES = ("all_gather", "all_reduce", "all_to_all", "barrier", "broadcast", "reduce_scatter")
 _LOST_S = 2.0
 """Delay of an error that follows from another process's; torch compares whole seconds."""
 
@@ -133,3 +135,37 @@ def timeout_of(cfg: Mapping[str, Any]) -> timedelta | None:
     """Return the timeout of a config's process group; None is torch's default."""
     seconds = ((cfg.get("env_cfg") or {}).get("dist_cfg") or {}).get("timeout")
     return None if seconds is None else timedelta(seconds=seconds)
+
+
+@contextmanager
+def explain_collectives(cfg: Mapping[str, Any]) -> Iterator[None]:
+    """Turn the timeout of a collective into one line.
+
+    Raises:
+        UserRuntimeError: Another process has not answered within the timeout of the config.
+    """
+    from torch import distributed  # not at the top: a launcher starts fast
+    from torch.distributed.constants import default_pg_timeout
+
+    try:
+        yield
+    except RuntimeError as error:
+        is_hung = "timed out" in str(error).lower() and not isinstance(error, UserError)
+        if not is_hung or not distributed.is_initialized():
+            raise
+        rank = distributed.get_rank()
+        num_ranks = distributed.get_world_size()
+        others = f"rank {1 - rank}" if num_ranks == 2 else f"the other {num_ranks - 1} ranks"
+        seconds = (timeout_of(cfg) or default_pg_timeout).total_seconds()
+        raise UserRuntimeError(
+            f"rank {rank} waited {seconds:,.0f} s for {others} in {_collective_of(error)}; end a "
+            "process that hangs and resume, or raise env_cfg.dist_cfg.timeout if it was only slow."
+        ) from error
+
+
+def _collective_of(error: RuntimeError) -> str:
+    """Return the collective in which an error was raised, by the functions that called it."""
+    frames = traceback.walk_tb(error.__traceback__)
+    called = [frame.f_code.co_name.strip("_") for frame, _ in frames]
+    found = [name for name in called if any(word in name for word in _COLLECTIVES)]
+    return found[-1] if found else "all_reduce"  # of gradients, or asked for in an earlier step

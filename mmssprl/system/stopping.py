@@ -2,14 +2,17 @@
 
 During a training SIGINT, SIGTERM, SIGUSR1, SIGHUP (a closed terminal) and SIGXCPU (a limit of CPU
 time) are only noted: it saves, prints how to resume and exits with ``SAVED``. Before a training,
-and from the second signal on, the process exits at once with 128 + the signal's number.
+and from the second signal on, the process exits at once with 128 + the signal's number. So it does
+if no step ends within ``STUCK_S`` after a signal.
 """
 
+import math
 import os
+import select
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -23,6 +26,10 @@ _SAME_S = 1.0
 """Repetitions within this time are ignored: a terminal and a launcher may both send a signal."""
 _HEARD_S = 0.1
 """Longest delay of a signal that was sent to the whole process group."""
+STUCK_S = 45.0
+"""How long a step may take that a signal waits for; with the end of the process under a minute."""
+_FIRST_S = 3.0
+"""Delay of other ranks, so that the first one speaks and ends them."""
 _LAUNCHED = "TORCHELASTIC_RUN_ID"
 """Environment variable of a process whose launcher reports signals."""
 PARENT = "MMSSPRL_PARENT"
@@ -55,8 +62,11 @@ class _Signals:
 
     def __init__(self) -> None:
         self.number = self._early = self._pid = 0  # early: before ``note``, it ends the process
+        self._parent = 0
         self._time = 0.0
         self._is_noted = self._launches = self._is_watched = False
+        self._heard = self._last_step = 0.0  # when the first signal came, and when a batch was done
+        self._advice: Callable[[], str] = str
         os.register_at_fork(after_in_child=self._shield)
 
     @contextmanager
@@ -69,6 +79,13 @@ class _Signals:
         # Ignored signals stay ignored, as under nohup.
         taken = [number for number in _SIGNALS if handlers[number] is not signal.SIG_IGN]
         self._is_watched, self._pid, self._early = True, os.getpid(), 0
+        self._heard = self._last_step = 0.0
+        self._parent = os.getppid()
+        # Python writes the numbers of signals to it even while the main thread waits in C.
+        pipe = os.pipe()
+        os.set_blocking(pipe[1], False)
+        threading.Thread(target=self._end_if_stuck, args=pipe, daemon=True).start()
+        wakeup = signal.set_wakeup_fd(pipe[1], warn_on_full_buffer=False)
         for number in taken:
             signal.signal(number, self._receive)
         try:
@@ -83,16 +100,31 @@ class _Signals:
             self._is_watched, self._early = False, 0
             for number in taken:
                 signal.signal(number, handlers[number])
+            signal.set_wakeup_fd(wakeup)
+            os.write(pipe[1], b"\0")  # ends the thread
 
-    def note(self, *, launches: bool = False) -> None:
-        """From now on only note the first signal; pass it on if this one ``launches`` others."""
+    def note(self, *, launches: bool = False, advice: Callable[[], str] = str) -> None:
+        """From now on only note the first signal; pass it on if this one ``launches`` others.
+
+        ``advice`` returns how to resume, for the line of a process that is stuck.
+        """
         if self._is_watched and not self._is_noted:
-            self._is_noted, self._launches = True, launches
+            self._is_noted, self._launches, self._advice = True, launches, advice
             self.number, self._early = self._early, 0  # one that came in between
 
     def interrupt(self) -> None:
         """Let signals end the process again."""
         self.number, self._is_noted = 0, False
+        self._heard = self._last_step = 0.0
+        self._advice = str
+
+    def progress(self) -> None:
+        """Note that a batch is done: a signal may wait for the next one, too."""
+        self._last_step = time.monotonic()
+
+    def saves(self) -> None:
+        """Wait for as long as saving takes."""
+        self._last_step = math.inf
 
     def _receive(self, number: int, _: Any) -> None:
         if not self._is_noted:
@@ -109,12 +141,42 @@ class _Signals:
         elif number not in _REPEATED and time.monotonic() - self._time > _SAME_S:
             if speaks:
                 _tell(f"ended at once by {name}")
-            for child in _children():
-                child.kill()  # a suspended child would stay
+            _kill(_children())
             os._exit(128 + number)
+
+    def _end_if_stuck(self, reading: int, writing: int) -> None:
+        """End the process, unless it launches others, if a signal is followed by no step."""
+        number = 0
+        while True:
+            if select.select([reading], [], [], _PARENT_S)[0]:
+                numbers = os.read(reading, 64)
+                if 0 in numbers:
+                    break
+                stops = [each for each in numbers if each in _SIGNALS]
+                if stops and not self._heard:
+                    number = stops[0]
+                    self._heard = time.monotonic()
+            waited = time.monotonic() - max(self._heard, self._last_step)
+            if self._heard and waited > STUCK_S and not self._launches:
+                self._end_stuck(number)
+        os.close(reading)
+        os.close(writing)
+
+    def _end_stuck(self, number: int) -> None:
+        if not is_first_process():
+            time.sleep(_FIRST_S)
+        name = Signal(number).name
+        _tell(f"ended by {name}: no step has ended for {STUCK_S:.0f} s. {self._advice()}")
+        _kill(_children())
+        # A suspended rank would stay. If the launcher has died, the parent is another program.
+        if _LAUNCHED in os.environ and os.getppid() == self._parent:
+            _kill(_children(self._parent))
+        os._exit(128 + number)
 
     def _shield(self) -> None:
         """Ignore signals in a loader's worker, whose batches finish the parent's current step."""
+        if self._is_watched:
+            signal.set_wakeup_fd(-1)
         if not (self._is_watched and hasattr(signal, "sigtimedwait")):
             return
         for number in set(_SIGNALS) - {Signal.SIGTERM}:
@@ -131,10 +193,17 @@ def _tell(line: str) -> None:
         os.write(2, f"{line}\n".encode())  # print is not reentrant
 
 
-def _children() -> list[Any]:
+def _children(pid: int | None = None) -> list[Any]:
     import psutil  # not at the top: `import mmssprl` must work without it
 
-    return psutil.Process().children()
+    return psutil.Process(pid).children()
+
+
+def _kill(processes: list[Any]) -> None:
+    for each in processes:
+        if each.pid != os.getpid():
+            with suppress(ProcessLookupError):
+                os.kill(each.pid, Signal.SIGKILL)  # a suspended one would stay
 
 
 def _end_with(parent: int) -> None:

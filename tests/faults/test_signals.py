@@ -188,7 +188,7 @@ def test_a_killed_launcher_leaves_no_process_behind(config, tmp_path):
 @pytest.mark.parametrize(
     ("number", "message"),
     [
-        (signal.SIGSTOP, "process 0 (exit code 1): Traceback"),  # which waited for it
+        (signal.SIGSTOP, "process 0 (exit code 1): rank 0 waited 5 s for rank 1 in all_"),
         (signal.SIGKILL, "process 1 (exit code -9): Signal 9 (SIGKILL)"),
     ],
 )
@@ -199,6 +199,26 @@ def test_a_rank_that_hangs_or_dies_ends_the_others_too(config, tmp_path, number,
     run.second_rank().send_signal(number)
     assert run.end() == 1
     assert f"train.py: error: {message}" in run.said()
+    assert "Traceback" not in run.said()
+    assert processes_in(tmp_path) == []
+
+
+@pytest.mark.slow
+def test_a_signal_ends_ranks_whose_step_never_ends_within_a_minute(config, tmp_path):
+    run = Started(tmp_path, *TWO, config, "2", "--work-dir", "cut", "--cfg-options", *LONG)
+    run.wait_for(STEP)
+    run.second_rank().suspend()
+    start = time.monotonic()
+    run.process.send_signal(signal.SIGTERM)
+    assert run.end() == 128 + signal.SIGTERM
+    assert time.monotonic() - start < 60
+    (line,) = (line for line in run.said().splitlines() if line.startswith("ended by SIGTERM"))
+    found = re.fullmatch(
+        "ended by SIGTERM: no step has ended for 45 s. .*cut has no checkpoint yet; start again "
+        "with: (.*)",
+        line,
+    )
+    assert shlex.split(found[1])[-1] == "--resume"
     assert processes_in(tmp_path) == []
 
 

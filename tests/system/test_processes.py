@@ -5,9 +5,17 @@ import sys
 import time
 
 import pytest
+import torch
 from helpers.package.checkout import ROOT
 
-from mmssprl.system.processes import COMMAND, call_in_process, command_of_process, to_resume
+from mmssprl.errors import UserRuntimeError
+from mmssprl.system.processes import (
+    COMMAND,
+    call_in_process,
+    command_of_process,
+    explain_collectives,
+    to_resume,
+)
 
 SLOW = """
 import os, time
@@ -64,3 +72,60 @@ def test_the_command_is_the_one_that_was_typed(monkeypatch):
     assert command_of_process() == sys.orig_argv
     monkeypatch.setenv(COMMAND, r"bash tools/dist_train.sh a\ b.py 2 ")
     assert command_of_process() == ["bash", "tools/dist_train.sh", "a b.py", "2"]
+
+
+def all_gather_into_tensor(error):
+    raise error
+
+
+def later(error):
+    raise error
+
+
+@pytest.fixture
+def ranks(monkeypatch):
+    """Be one rank of several."""
+
+    def ranks(rank, num_ranks):
+        monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+        monkeypatch.setattr(torch.distributed, "get_rank", lambda: rank)
+        monkeypatch.setattr(torch.distributed, "get_world_size", lambda: num_ranks)
+
+    return ranks
+
+
+GLOO = "[unbound_buffer.cc:78] Timed out waiting 5000ms for recv operation to complete"
+
+
+@pytest.mark.parametrize(
+    ("call", "rank", "num_ranks", "words"),
+    [
+        (all_gather_into_tensor, 0, 2, "rank 0 waited 5 s for rank 1 in all_gather_into_tensor"),
+        (later, 3, 4, "rank 3 waited 5 s for the other 3 ranks in all_reduce"),
+    ],
+)
+def test_a_collective_that_times_out_is_named(ranks, call, rank, num_ranks, words):
+    ranks(rank, num_ranks)
+    cfg = {"env_cfg": {"dist_cfg": {"timeout": 5}}}
+    message = f"^{words}; end a process that hangs and resume, or raise env_cfg.dist_cfg.timeout"
+    with pytest.raises(UserRuntimeError, match=message), explain_collectives(cfg):
+        call(RuntimeError(GLOO))
+
+
+def test_gradients_are_named_by_their_collective(ranks):
+    ranks(1, 2)
+    lost = (torch.ones(1, requires_grad=True) * 1).sum()
+    lost.register_hook(lambda gradient: later(RuntimeError(GLOO)))
+    with (
+        pytest.raises(UserRuntimeError, match="rank 1 waited 1,800 s for rank 0 in all_reduce;"),
+        explain_collectives({}),
+    ):
+        lost.backward()
+
+
+def test_other_errors_of_ranks_stay(ranks):
+    ranks(0, 2)
+    for error in (RuntimeError("Connection closed by peer"), UserRuntimeError("Timed out.")):
+        with pytest.raises(RuntimeError) as caught, explain_collectives({}):
+            later(error)
+        assert caught.value is error

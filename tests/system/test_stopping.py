@@ -1,5 +1,7 @@
+import ctypes
 import os
 import select
+import signal
 import subprocess
 import threading
 import time
@@ -8,6 +10,7 @@ from multiprocessing import get_context
 import pytest
 from torch.utils.data import DataLoader
 
+from mmssprl.system import stopping
 from mmssprl.system.stopping import Interrupted, Signal, signals
 
 
@@ -67,5 +70,93 @@ def test_a_forked_process_ends_soon_after_its_parent():
             os._exit(1)
     os.close(writing)
     assert os.waitstatus_to_exitcode(os.waitpid(parent, 0)[1]) == 0
+    assert select.select([reading], [], [], 20)[0], "it lives, for it holds the pipe's other end"
+    os.close(reading)
+
+
+def stuck_in_python():
+    time.sleep(60)
+
+
+def stuck_in_c():
+    """Lock a mutex twice: no handler of Python runs meanwhile."""
+    mutex = ctypes.create_string_buffer(64)
+    for _ in range(2):
+        ctypes.CDLL(None).pthread_mutex_lock(mutex)
+
+
+def in_steps():
+    for _ in range(8):
+        time.sleep(0.4)
+        signals.progress()
+
+
+def saving():
+    while not signals.number:
+        time.sleep(0.01)
+    signals.saves()
+    time.sleep(3)
+
+
+@pytest.fixture
+def end_by_sigterm(tmp_path, monkeypatch):
+    """Fork a process that does something, send it SIGTERM, and return its exit code and errors."""
+    monkeypatch.setattr(stopping, "STUCK_S", 1.0)
+    errors = tmp_path / "errors"
+
+    def act_in_child(act, writing):
+        with errors.open("w") as file:
+            os.dup2(file.fileno(), 2)
+        with signals.watched():
+            signals.note(advice=lambda: "Resume so.")
+            os.write(writing, b"ready")
+            act()
+            signals.interrupt()
+
+    def end_by_sigterm(act):
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                act_in_child(act, writing)
+                os._exit(0)
+            finally:
+                os._exit(99)
+        assert os.read(reading, 5) == b"ready"
+        os.kill(child, signal.SIGTERM)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        os.close(writing)
+        os.close(reading)
+        return code, errors.read_text()
+
+    return end_by_sigterm
+
+
+@pytest.mark.parametrize("act", [stuck_in_python, stuck_in_c])
+def test_a_process_without_a_step_ends_after_a_signal(end_by_sigterm, act):
+    code, said = end_by_sigterm(act)
+    assert code == 128 + signal.SIGTERM
+    assert said.endswith("ended by SIGTERM: no step has ended for 1 s. Resume so.\n")
+
+
+@pytest.mark.parametrize("act", [in_steps, saving])
+def test_a_process_that_goes_on_is_left_alone(end_by_sigterm, act):
+    code, said = end_by_sigterm(act)
+    assert code == 0
+    assert "no step" not in said
+
+
+def test_its_children_end_with_a_process_that_is_stuck(end_by_sigterm):
+    reading, writing = os.pipe()
+
+    def suspend():
+        os.kill(os.getpid(), signal.SIGSTOP)  # it does not see that its parent is gone
+
+    def with_a_child():
+        get_context("fork").Process(target=suspend).start()
+        time.sleep(60)
+
+    end_by_sigterm(with_a_child)
+    os.close(writing)
     assert select.select([reading], [], [], 20)[0], "it lives, for it holds the pipe's other end"
     os.close(reading)
