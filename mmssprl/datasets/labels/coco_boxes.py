@@ -3,7 +3,7 @@
 Legend: N boxes; a box is x, y, width and height in pixels.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,11 @@ LEAST_COORDINATES = 6
 """Numbers of a polygon with three corners."""
 _EQUAL, _ELSEWHERE = 0.9, 0.25
 """Intersection over union of boxes of one thing, at least, and of boxes of two things, below."""
-_MOST, _SOME = 0.5, 0.05
-"""Fractions of the boxes that another meaning of the numbers explains, to refuse and to warn."""
-_CLOSE = 0.05  # relative difference of areas
-_ROUNDING, _LEAST_BEYOND, _LEAST_BOXES = 1.02, 0.1, 10
-"""Another meaning is believed without masks if at least a tenth of ten boxes leave their images."""
+_CLOSE, _INSIDE = 0.05, 1.02
+"""Relative difference of areas, and sides of an image that a box may reach, by rounding."""
+_MOST, _TENTH, _SOME = 0.5, 0.1, 0.05
+"""Fractions of the boxes that fit only with another meaning of the numbers: the file is refused by
+masks or areas, is refused by the sizes of its images if then all boxes fit, is warned of."""
 
 
 def check_boxes(name: str, content: dict[str, Any], warnings: list[str]) -> None:
@@ -31,25 +31,47 @@ def check_boxes(name: str, content: dict[str, Any], warnings: list[str]) -> None
     Boxes are compared with those around their masks, else with areas and sizes of images. Single
     boxes far from their masks are a warning. Crowds are not compared.
     """
-    images = content["images"]
     own = [a for a in content["annotations"] if a.get("bbox") is not None and not a.get("iscrowd")]
-    boxes = _array([a["bbox"] for a in own], 4)
-    _refuse_shares(name, "bbox", boxes)
-
     masks = [_drawn(a.get("segmentation")) for a in own]
-    with_mask = [a for a, mask in zip(own, masks, strict=True) if mask]
     around = _array([box_around(mask) for mask in masks if mask], 4)
+    _refuse_shares(name, "bbox", _array([a["bbox"] for a in own], 4))
     _refuse_shares(name, "segmentation", around)
-    size_of = {i["id"]: [_positive(i.get("width")), _positive(i.get("height"))] for i in images}
-    if with_mask:
-        sizes = _array([size_of[a["image_id"]] for a in with_mask], 2)
-        _compare_with_masks(name, with_mask, around, sizes, warnings)
-        return
-
-    areas = _array([_positive(a.get("area")) for a in own], 1)[:, 0]
+    own = [a for a, mask in zip(own, masks, strict=True) if mask or not len(around)]
+    boxes = _array([a["bbox"] for a in own], 4)
+    size_of = {i["id"]: _positive(i.get("width"), i.get("height")) for i in content["images"]}
     sizes = _array([size_of[a["image_id"]] for a in own], 2)
-    _compare_with_areas(name, own, boxes, areas)
-    _compare_with_sizes(name, own, boxes, sizes)
+
+    def compare(source: str, fits: Callable[[Boxes], Any], least: float, num: int) -> Any:
+        """Refuse the boxes, or return which of them fit only with another meaning."""
+        wrong = ~fits(boxes)
+        found = np.zeros(len(boxes), bool)
+        for meaning, other in [*_meanings(boxes).items()][:num]:
+            explained = wrong & fits(other)
+            if explained.sum() > least * len(boxes) and (least == _MOST or fits(other).all()):
+                rule = f"{name}: COCO's bbox is [x, y, width, height]"
+                named = [_named(own[k]) for k in np.flatnonzero(explained)]
+                remedy = f"the numbers fit as {meaning}: convert them"
+                raise UserValueError(differing(rule, "bbox", source, named, len(own), remedy))
+            if explained.sum() > _SOME * len(boxes):
+                found |= explained
+        return found
+
+    if not len(around):
+        areas = _array([_positive(a.get("area")) for a in own], 1)[:, 0]
+        compare("area", lambda b: np.isclose(b[:, 2:].clip(0).prod(1), areas, _CLOSE), _MOST, 1)
+        # EXIF can swap x and y, too.
+        compare("the sizes of images", lambda b: _are_inside(b, sizes), _TENTH, 2)
+        return
+    overlaps = _overlaps(boxes, around)
+    found = compare("segmentation", lambda b: _overlaps(b, around) >= _EQUAL, _MOST, 4)
+    # Boxes without an area inside their image are reported for all layouts.
+    is_odd = (boxes[:, :2] >= sizes).any(1) | (boxes[:, 2:] < 1).any(1)
+    elsewhere = np.flatnonzero((found | (overlaps < _ELSEWHERE)) & ~is_odd)
+    if len(elsewhere):
+        named = [f"{_named(own[k])} and {_shown(around[k])} around its mask" for k in elsewhere]
+        rule = f"{name}: boxes must be around their masks"
+        remedy = "both are used as they are: correct one"
+        warnings.append(differing(rule, "bbox", "segmentation", named, len(own), remedy))
 
 
 def box_around(segmentation: Any) -> list[float]:
@@ -68,13 +90,13 @@ def _drawn(segmentation: Any) -> Any:
     return segmentation
 
 
-def _array(rows: Sequence[Any], width: int) -> Boxes:
+def _array(rows: Any, width: int) -> Boxes:
     return np.array(rows, np.float64).reshape(-1, width)
 
 
-def _positive(value: Any) -> float:
-    """Return a number above 0, else NaN, which compares as unequal."""
-    return float(value) if isinstance(value, (int, float)) and value > 0 else np.nan
+def _positive(*values: Any) -> list[float]:
+    """Return numbers above 0, else NaN, which compares as unequal."""
+    return [v if isinstance(v, (int, float)) and v > 0 else np.nan for v in values]
 
 
 def _refuse_shares(name: str, key: str, boxes: Boxes) -> None:
@@ -86,90 +108,31 @@ def _refuse_shares(name: str, key: str, boxes: Boxes) -> None:
         )
 
 
-def _compare_with_masks(
-    name: str, own: Sequence[dict[str, Any]], around: Boxes, sizes: Boxes, warnings: list[str]
-) -> None:
-    boxes = _array([a["bbox"] for a in own], 4)
-    overlaps = _overlaps(boxes, around)
-    is_elsewhere = overlaps < _ELSEWHERE
-    for meaning, other in _meanings(boxes).items():
-        explained = (overlaps < _EQUAL) & (_overlaps(other, around) >= _EQUAL)
-        _refuse_if_most(name, "segmentation", own, explained, meaning)
-        if explained.mean() > _SOME:
-            is_elsewhere |= explained
-    # Boxes without an area inside their image are reported for all layouts.
-    is_odd = (boxes[:, :2] >= sizes).any(1) | (boxes[:, 2:] < 1).any(1)
-    elsewhere = np.flatnonzero(is_elsewhere & ~is_odd)
-    if len(elsewhere):
-        examples = [f"{_named(own[i])} and {_shown(around[i])} around its mask" for i in elsewhere]
-        rule = f"{name}: boxes must be around their masks"
-        remedy = "both are used as they are: correct one"
-        warnings.append(differing(rule, "bbox", "segmentation", examples, len(own), remedy))
-
-
-def _compare_with_areas(
-    name: str, own: Sequence[dict[str, Any]], boxes: Boxes, areas: Boxes
-) -> None:
-    corners = np.clip(_of_corners(boxes)[:, 2:], 0, None)
-    is_own = np.isclose(boxes[:, 2:].prod(1), areas, _CLOSE)
-    explained = ~is_own & np.isclose(corners.prod(1), areas, _CLOSE)
-    _refuse_if_most(name, "area", own, explained, "[x1, y1, x2, y2]")
-
-
-def _compare_with_sizes(
-    name: str, own: Sequence[dict[str, Any]], boxes: Boxes, sizes: Boxes
-) -> None:
-    def leaves(boxes: Boxes) -> Any:
-        beyond = boxes[:, :2] + boxes[:, 2:] > _ROUNDING * sizes + 1
-        return np.any(beyond | (boxes[:, :2] < -1) | (boxes[:, 2:] <= 0), axis=1)
-
-    wrong = leaves(boxes)
-    if len(own) < _LEAST_BOXES or wrong.mean() < _LEAST_BEYOND or np.isnan(sizes).any():
-        return
-    for meaning, other in [*_meanings(boxes).items()][:2]:  # EXIF can swap x and y, too
-        if not leaves(other).any():
-            explained = wrong | (_overlaps(boxes, other) < _EQUAL)
-            _refuse_if_most(name, "the sizes of images", own, explained, meaning)
+def _are_inside(boxes: Boxes, sizes: Boxes) -> Any:
+    """Whether boxes with positive sides are inside their images, as NaN is not."""
+    far = boxes[:, :2] + boxes[:, 2:]
+    return ((far <= _INSIDE * sizes + 1) & (boxes[:, :2] >= -1) & (boxes[:, 2:] > 0)).all(1)
 
 
 def _meanings(boxes: Boxes) -> dict[str, Boxes]:
     """Return the boxes for each other meaning that tools give to four numbers."""
     swapped = boxes[:, [1, 0, 3, 2]]
+    half = boxes[:, 2:] / 2
     return {
-        "[x1, y1, x2, y2]": _of_corners(boxes),
-        "[centre x, centre y, width, height]": np.hstack(
-            [boxes[:, :2] - boxes[:, 2:] / 2, boxes[:, 2:]]
-        ),
-        "[y1, x1, y2, x2]": _of_corners(swapped),
+        "[x1, y1, x2, y2]": np.hstack([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]]),
+        "[centre x, centre y, width, height]": np.hstack([boxes[:, :2] - half, boxes[:, 2:]]),
+        "[y1, x1, y2, x2]": np.hstack([swapped[:, :2], swapped[:, 2:] - swapped[:, :2]]),
         "[y, x, height, width]": swapped,
     }
-
-
-def _of_corners(boxes: Boxes) -> Boxes:
-    return np.hstack([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]])
 
 
 def _overlaps(boxes: Boxes, others: Boxes) -> Boxes:
     """Return intersection over union (N,), with a pixel more on each side for rounding."""
     low = np.maximum(boxes[:, :2], others[:, :2])
     high = np.minimum(boxes[:, :2] + boxes[:, 2:], others[:, :2] + others[:, 2:])
-    shared = np.clip(high - low + 1, 0, None).prod(1)
-    areas = [np.clip(each[:, 2:] + 1, 0, None).prod(1) for each in (boxes, others)]
-    return shared / np.maximum(sum(areas) - shared, 1e-9)
-
-
-def _refuse_if_most(
-    name: str,
-    source: str,
-    own: Sequence[dict[str, Any]],
-    explained: NDArray[np.bool_],
-    meaning: str,
-) -> None:
-    if explained.sum() > _MOST * len(own):
-        examples = [_named(own[i]) for i in np.flatnonzero(explained)]
-        rule = f"{name}: COCO's bbox is [x, y, width, height]"
-        remedy = f"the numbers fit as {meaning}: convert them"
-        raise UserValueError(differing(rule, "bbox", source, examples, len(own), remedy))
+    shared = (high - low + 1).clip(0).prod(1)
+    areas = (boxes[:, 2:] + 1).clip(0).prod(1) + (others[:, 2:] + 1).clip(0).prod(1)
+    return shared / np.maximum(areas - shared, 1e-9)
 
 
 def _named(annotation: dict[str, Any]) -> str:

@@ -23,8 +23,9 @@ def with_lists(files: Files, splits: Splits, warnings: list[str]) -> tuple[Split
     Lists replace only the missing splits of a layout. The first pair of lists is used. Others that
     differ from what is used are a warning.
     """
-    names = {image.path: image.path.removeprefix(f"{files.root}/") for image in _all(splits)}
-    images = {names[image.path]: image for image in _all(splits)}
+    every = [image for own in splits.values() for image in own]
+    names = {image.path: image.path.removeprefix(f"{files.root}/") for image in every}
+    images = {names[image.path]: image for image in every}
     sources: dict[str, dict[str, list[str]]] = {}
     named = {split: own for split, own in splits.items() if split}
     if TRAIN in named and len(named) > 1:
@@ -32,6 +33,8 @@ def with_lists(files: Files, splits: Splits, warnings: list[str]) -> tuple[Split
     reason = ""
     for lists in _groups(files):
         first, *_ = lists.values()
+        if sources and PurePosixPath(first).parts[-3:-2] == ("ImageSets",):
+            continue  # each task has its own, such as Segmentation
         pair = next((pair for pair in PAIRS if {*pair} <= {*lists}), ())
         try:
             read = [read_list(files, lists[stem], images) for stem in pair]
@@ -48,14 +51,20 @@ def with_lists(files: Files, splits: Splits, warnings: list[str]) -> tuple[Split
     if not sources:
         return splits, reason
     (used, own), *others = sources.items()
-    _compare(used, own, dict(others), warnings)
+    known = {name for part in own.values() for name in part}
+    for place, other in others:
+        listed = {name for part in other.values() for name in part} & known
+        moved = sorted(({*own[TRAIN]} ^ {*other[TRAIN]}) & listed)
+        if moved:
+            rule = "the data must have one split into train and val"
+            remedy = f"those of {used} are used: remove the others"
+            warnings.append(differing(rule, used, place, moved, len(listed), remedy))
     if used == _OWN:
         return splits, ""
-    listed = {name for part in own.values() for name in part}
     chosen: dict[str | None, list[LabelledImage]] = {
         split: [images[name] for name in part] for split, part in own.items()
     }
-    chosen[None] = [image for name, image in images.items() if name not in listed]
+    chosen[None] = [image for name, image in images.items() if name not in known]
     return chosen, ""
 
 
@@ -75,10 +84,6 @@ def read_list(files: Files, name: str, images: Container[str]) -> list[str]:
             f"{name}: each line must name a labelled image in the data", missing, len(found)
         )
     return [image for image in found.values() if image is not None and image in images]
-
-
-def _all(splits: Splits) -> list[LabelledImage]:
-    return [image for images in splits.values() for image in images]
 
 
 def _groups(files: Files) -> list[dict[str, str]]:
@@ -103,23 +108,3 @@ def _groups(files: Files) -> list[dict[str, str]]:
         if (is_place or not folder) and (split := split_of(stem)):
             found[folder].setdefault(stem if stem == "trainval" else split, name)
     return [lists for lists in found.values() if lists]
-
-
-def _compare(
-    used: str,
-    own: dict[str, list[str]],
-    others: dict[str, dict[str, list[str]]],
-    warnings: list[str],
-) -> None:
-    """Warn of lists that put images of train elsewhere, or others into train."""
-    known = {name for part in own.values() for name in part}
-    train = {*own[TRAIN]}
-    for place, other in others.items():
-        if PurePosixPath(place).parts[-3:-2] == ("ImageSets",):
-            continue
-        listed = {name for part in other.values() for name in part} & known
-        moved = sorted((train ^ {*other[TRAIN]}) & listed)
-        if moved:
-            rule = "the data must have one split into train and val"
-            remedy = f"those of {used} are used: remove the others"
-            warnings.append(differing(rule, used, place, moved, len(listed), remedy))

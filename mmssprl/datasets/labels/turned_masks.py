@@ -15,10 +15,10 @@ def turn_label_images(images: Sequence[LabelledImage], warnings: list[str]) -> l
     """Return the images of known size with the orientation that their label images need.
 
     A label image of the swapped size is of the stored pixels. Where EXIF leaves the size as it is,
-    the others decide.
+    the others decide; a warning if they do not.
 
     Raises:
-        ValueError: A label image has another size than its image, or nothing decides.
+        ValueError: A label image has another size than its image, as shown or stored.
     """
     fits = {}
     for image in images:
@@ -38,27 +38,22 @@ def turn_label_images(images: Sequence[LabelledImage], warnings: list[str]) -> l
         if orientation in _TURNED:
             fits[image.path] = (orientation, size == image.size, size == stored)
 
-    of_stored = [path for path, (_, as_shown, _) in fits.items() if not as_shown]
-    of_shown = [path for path, (_, _, as_stored) in fits.items() if not as_stored]
-    of_either = [path for path, (_, *both) in fits.items() if all(both)]
-    if of_either and of_stored and of_shown:
-        raise UserValueError(
-            "label images must all be of the images as shown, or all of the stored pixels, but "
-            f"{len(of_shown)} and {len(of_stored)} of those that EXIF turns are, and "
-            f"{of_either[0]} can be either; write them again as shown."
-        )
-    if of_either and not of_stored and not of_shown:
+    of_stored = {path for path, (_, as_shown, _) in fits.items() if not as_shown}
+    of_shown = {path for path, (_, _, as_stored) in fits.items() if not as_stored}
+    of_either = fits.keys() - of_stored - of_shown
+    if of_either and bool(of_stored) == bool(of_shown):
         warnings.append(
             f"EXIF turns {len(of_either)} images without changing their size, for example "
-            f"{of_either[0]}: their label images are read as those of the images as shown."
+            f"{min(of_either)}: their label images are read as those of the images as shown."
         )
-    turned = {*of_stored, *(of_either if of_stored else [])}
-    if turned:
+    elif of_stored:
+        of_stored |= of_either
+    if of_stored:
         warnings.append(
-            f"{len(turned)} of {len(images)} label images are of the stored pixels, before EXIF "
+            f"{len(of_stored)} of {len(images)} label images are of the stored pixels, before EXIF "
             "orientation: they are turned with the images."
         )
     return [
-        replace(image, mask_orientation=fits[image.path][0]) if image.path in turned else image
+        replace(image, mask_orientation=fits[image.path][0]) if image.path in of_stored else image
         for image in images
     ]
