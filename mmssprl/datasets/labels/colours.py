@@ -8,7 +8,6 @@ from ...errors import UserValueError
 from ..image_reading import open_image
 from .agreement import differing
 from .files import Files
-from .label_maps import IGNORED
 from .labelled_images import Colour
 
 _EMPTY = [0] * 768
@@ -38,15 +37,15 @@ def are_by_colour(
         ValueError: Palettes differ, and no list has their colours.
     """
     first: dict[int, tuple[Colour, str]] = {}
-    unequal = {}
+    unequal: dict[str, int] = {}
     pairs = set()
     for name, indices in names.items():
         own = _palette(files, name)
-        for index in indices - {IGNORED} if own else ():
+        for index in sorted(indices & {*range(len(own))}):
             colour = own[index]
             pairs.add((index, colour))
             if first.setdefault(index, (colour, name))[0] != colour:
-                unequal[name] = index
+                unequal.setdefault(name, index)
 
     are_listed = bool(pairs) and all(colour in listed for _, colour in pairs)
     if unequal and not are_listed:

@@ -259,7 +259,9 @@ def _without_odd_boxes(
     for image in images:
         own = [thing for thing in image.objects if _has_area(thing, *image.size)]
         kept.append(replace(image_of_objects(image.path, own), size=image.size))
-        odd += [f"{classes[x.label]} in {image.path}" for x in image.objects if x not in own]
+        if len(own) < len(image.objects):
+            lost = [thing for thing in image.objects if not _has_area(thing, *image.size)]
+            odd += [f"{classes[thing.label]} in {image.path}" for thing in lost]
     if odd:
         warnings.append(
             f"{len(odd)} boxes have no area inside their image, for example {odd[0]}; left out."

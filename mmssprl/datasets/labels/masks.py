@@ -2,6 +2,7 @@
 
 import re
 import reprlib
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -68,12 +69,16 @@ def near_miss(files: Files) -> str:
     if names and not _if_of_images(files, names):
         return unlike(rule, names[0], files.photographs) if files.photographs else ""
 
-    stems = {Path(name).stem: name for name in reversed(files.photographs)}
+    stems = defaultdict(list)
     for name in files.photographs:
-        image = stems[Path(name).stem]
-        if image != name and name.lower().endswith(_LOSSLESS):
+        stems[Path(name).stem].append(name)
+    for alike in stems.values():
+        lossless = [name for name in alike if name.lower().endswith(_LOSSLESS)]
+        drawn = [name for name in lossless if _mode(files.path(name)) not in IN_COLOUR]
+        images = [name for name in alike if name not in drawn]
+        if drawn and images:
             return (
-                f"{name} may be the label image of {image}, but its folder is none of "
+                f"{drawn[0]} may be the label image of {images[0]}, but its folder is none of "
                 f"{', '.join(sorted(MASK_FOLDERS))}; rename the folder."
             )
     return ""

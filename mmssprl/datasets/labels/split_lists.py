@@ -77,7 +77,7 @@ def read_list(files: Files, name: str, images: Container[str]) -> list[str]:
     for line in map(str.strip, files.read_lines(name)):
         if line:
             whole = files.find_image(line, name, is_moved=True)
-            found[line] = whole or files.find_image(line.split()[0], name, is_moved=True)
+            found[line] = whole or files.find_image(line.rsplit(maxsplit=1)[0], name, is_moved=True)
     missing = [line for line, image in found.items() if image not in images]
     if len(missing) < len(found):
         refuse_missing(
