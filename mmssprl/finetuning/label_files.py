@@ -55,6 +55,10 @@ def _data_list(data: LabelledData, images: Sequence[LabelledImage]) -> dict[str,
             item["gt_label"] = image.label
         if image.mask is not None:
             item["seg_map_path"] = os.path.relpath(image.mask, data.root)
+            if image.mask_colours:
+                item["seg_map_colours"] = image.mask_colours
+            if image.mask_orientation > 1:
+                item["seg_map_orientation"] = image.mask_orientation
         elif image.label is None:  # mmengine needs the key of each data_prefix
             item.update(seg_map_path="", objects=[asdict(thing) for thing in image.objects])
         items.append(item)

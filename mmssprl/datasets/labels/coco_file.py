@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from pycocotools import mask as run_lengths
-
 from ...errors import UserFileNotFoundError, UserValueError
+from .agreement import differing
+from .coco_boxes import LEAST_COORDINATES, box_around, check_boxes
 from .files import Files
 from .labelled_images import LabelledImage, Object, Splits, image_of_objects, split_of
 
@@ -22,8 +22,6 @@ _OWN_FILES = [
 ]
 """Pairs of files of COCO itself; if one is found, other files such as captions are not read."""
 _MOST_NAMED = 3
-_LEAST_COORDINATES = 6
-"""Numbers of a polygon with three corners."""
 LISTS = ("images", "annotations", "categories")
 """The lists of a COCO file with objects."""
 _NEEDED = {
@@ -81,10 +79,18 @@ def read(
     first, *_ = found
     for path, content in found.items():
         check_coco(path, content)
-        if differing := {*_categories(content)} ^ {*_categories(found[first])}:
+        check_boxes(path, content, warnings)
+        own = {*_categories(content)}
+        if unequal := own ^ {*_categories(found[first])}:
             raise UserValueError(
-                f"all splits must have the same categories, but {first} and {path} differ in "
-                f"{sorted(differing, key=str)[:_MOST_NAMED]}; make the files agree."
+                differing(
+                    "all splits must have the same categories",
+                    first,
+                    path,
+                    [f"{sorted(unequal, key=str)[:_MOST_NAMED]}"] * len(unequal),
+                    len(own.union(unequal)),
+                    "make the files agree",
+                )
             )
         splits[split_of(path, is_file=True)] = _read_images(files, path, content, warnings)
     return class_names(found[first]), splits
@@ -127,20 +133,11 @@ def _read_object(annotation: dict[str, Any], label: int) -> Object:
     box = annotation.get("bbox")
     segmentation = annotation.get("segmentation")
     if isinstance(segmentation, list):
-        segmentation = [polygon for polygon in segmentation if len(polygon) >= _LEAST_COORDINATES]
+        segmentation = [polygon for polygon in segmentation if len(polygon) >= LEAST_COORDINATES]
     if box is None and segmentation:
-        box = _box_around(segmentation)
+        box = box_around(segmentation)
     place: Any = None if box is None else tuple(map(float, box))
     return Object(label, place, segmentation or None, bool(annotation.get("iscrowd", 0)))
-
-
-def _box_around(segmentation: Any) -> list[float]:
-    if isinstance(segmentation, dict):
-        if isinstance(segmentation["counts"], list):
-            segmentation = run_lengths.frPyObjects(segmentation, *segmentation["size"])
-        return run_lengths.toBbox(segmentation).tolist()
-    sides = [[v for polygon in segmentation for v in polygon[axis::2]] for axis in (0, 1)]
-    return [*map(min, sides), *(max(side) - min(side) for side in sides)]
 
 
 def require_ann_file(ann_file: str | Path) -> None:

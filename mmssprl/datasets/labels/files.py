@@ -1,6 +1,7 @@
 """Look up the files of a folder by name."""
 
 import contextlib
+import difflib
 import os
 import re
 from collections import defaultdict
@@ -21,6 +22,7 @@ MASK_FOLDERS = frozenset(
 CLASS_FILES = ("classes.txt", "class_names.txt", "labelmap.txt", "labels.txt", "obj.names")
 """Names of files that list the classes, in lower case."""
 _MOST_NAMED, _MOST_LETTERS = 3, 120
+_MOST_COMPARED = 1000
 _FILES = (".json", ".yaml", ".yml")
 """Suffixes of the files that may be given instead of their folder."""
 
@@ -73,20 +75,6 @@ class Files:
         """Return the lines of a text file; ValueError if it is not in UTF-8."""
         with refuse_damaged(name, "text in UTF-8", "save it in UTF-8"):
             return (self.root / name).read_text("utf-8-sig").splitlines()  # Windows adds a BOM
-
-    def listed_classes(self) -> tuple[list[str], str] | None:
-        """Return the classes listed in classes.txt, and the name of the file."""
-        for name in self.ending(*CLASS_FILES):
-            if PurePosixPath(name).name.lower() in CLASS_FILES:
-                # CVAT's labelmap.txt has comments and name:colour:parts:actions.
-                lines = [line for line in self.read_lines(name) if not line.startswith("#")]
-                lines = "\n".join(lines).rstrip().split("\n")
-                titles = [line.split(":")[0].strip() for line in lines]
-                if "" in titles:
-                    line = titles.index("") + 1
-                    raise UserValueError(f"{name}: line {line} must name a class; fill it.")
-                return titles, name
-        return None
 
     def numbered_classes(self, largest: int, warnings: list[str]) -> list[str]:
         """Return 'class 0', 'class 1', ... up to an index, with a warning."""
@@ -190,6 +178,14 @@ def refuse_missing(what: str, missing: Sequence[str], total: int) -> None:
             f"{what}, but {len(missing)} of {total} have none, for example {examples}; add the "
             "missing files, or remove these entries."
         )
+
+
+def unlike(rule: str, name: str, images: Sequence[str]) -> str:
+    """Return a message about a file without an image, with the image of the most similar name."""
+    stems = {PurePosixPath(image).stem: image for image in images[:_MOST_COMPARED]}
+    close = difflib.get_close_matches(PurePosixPath(name).stem, stems, 1, 0.0)
+    near = f"the most similar image is {stems[close[0]]}" if close else "there are no images"
+    return f"{rule}, but {name} has no image, and {near}; rename or move them."
 
 
 def check_indices(

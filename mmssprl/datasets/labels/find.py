@@ -8,8 +8,9 @@ from typing import Any
 
 from ...console.wording import counted
 from ...errors import UserFileNotFoundError, UserValueError
-from . import coco_file, folders, masks, voc, yolo
+from . import coco_file, folders, masks, unread, voc, yolo
 from .broken import refuse_broken
+from .class_lists import warn_of_similar, without_unused_twins
 from .copies import copy_warnings, with_digests
 from .files import Files
 from .label_maps import IGNORED, is_whole_image
@@ -23,6 +24,7 @@ from .labelled_images import (
     joined,
 )
 from .sizes import measure_images
+from .split_lists import with_lists
 
 DEFAULT_VAL_SHARE = 0.2
 _OF_OBJECTS = (coco_file, voc, yolo)
@@ -80,6 +82,10 @@ def find_labels(
     warnings: list[str] = []
     classes, splits = layout.read(files, found, warnings)
     splits = {split: joined(images, warnings) for split, images in splits.items()}
+    if layout is not masks:
+        classes, splits = without_unused_twins(classes, splits, warnings)
+    warn_of_similar(classes, warnings)
+    splits, unused = with_lists(files, splits, warnings)
     if layout is masks and task == "classify":
         classes, splits = _shown(classes, splits)
     drawn = layout is not masks and task in _OF_PIXELS
@@ -92,7 +98,9 @@ def find_labels(
             raise UserFileNotFoundError(lacking)
     splits = with_digests(splits)
     train, val, how = choose_splits(splits, share=val_share, seed=seed, train_share=train_share)
-    data = LabelledData(files.root, layout.TITLE, classes, train, val, how, warnings)
+    data = LabelledData(files.root, layout.TITLE, classes, train, val, how + unused, warnings)
+    if layout is voc and task == "detect" and any(thing.box is None for thing in data.objects):
+        voc.require_boxes(found)
     data = _check(data, task, measured=measured)
     if drawn and measured:
         images = (*data.train, *data.val)
@@ -119,6 +127,7 @@ def _find(files: Files, task: str) -> tuple[Any, Any]:
             coco_file.near_miss(files)
             or yolo.near_miss(files)
             or masks.near_miss(files)
+            or unread.near_miss(files)
             or f"{files.root} has no labels for {task} among {counted(len(files.names), 'file')} "
             f"({counted(len(files.images), 'image')}); add {_EXPECTED[task]}."
         )
@@ -188,7 +197,7 @@ def _check(data: LabelledData, task: str, *, measured: bool) -> LabelledData:
             refuse_broken([image.path for image in images])
         images = measure_images(images, warnings, may_skip=may_skip, placed=placed)
         if task == "detect":
-            images = _without_odd_boxes(images, warnings)
+            images = _without_odd_boxes(images, data.classes, warnings)
         data = replace(data, train=images[: len(data.train)], val=images[len(data.train) :])
         _check_each_has_labels(data, "a box with an area inside it")
     warnings += _warnings(data, task)
@@ -236,9 +245,10 @@ def _warnings(data: LabelledData, task: str) -> list[str]:
             "classes without images in train are not learned, those without images in val have no "
             f"score: {', '.join(lacking[:_MOST_NAMED])}{more} (images in train and val)."
         )
-    bare = sum(not image.labels for image in data.train)
-    if bare and task not in _OF_PIXELS:
-        found.append(f"{bare} of {len(data.train)} images of train have no annotation.")
+    for split, images in (("train", data.train), ("val", data.val)):
+        bare = sum(not image.labels for image in images)
+        if bare and task not in _OF_PIXELS:
+            found.append(f"{bare} of {len(images)} images of {split} have no annotation.")
     if task == "detect" and any(t.segmentation for t in data.objects) and not data.has_masks:
         found.append("some objects have no mask: only boxes are trained.")
     if len(data.val) < _FEW_VAL:
@@ -246,15 +256,22 @@ def _warnings(data: LabelledData, task: str) -> list[str]:
     return found
 
 
-def _without_odd_boxes(images: list[LabelledImage], warnings: list[str]) -> list[LabelledImage]:
+def _without_odd_boxes(
+    images: list[LabelledImage], classes: Sequence[str], warnings: list[str]
+) -> list[LabelledImage]:
     """Return the images without the objects whose boxes have no area inside them."""
     kept = []
+    odd = []
     for image in images:
         own = [thing for thing in image.objects if _has_area(thing, *image.size)]
         kept.append(replace(image_of_objects(image.path, own), size=image.size))
-    num_odd = sum(len(a.objects) - len(b.objects) for a, b in zip(images, kept, strict=True))
-    if num_odd:
-        warnings.append(f"{num_odd} boxes have no area inside their image; left out.")
+        if len(own) < len(image.objects):
+            lost = [thing for thing in image.objects if not _has_area(thing, *image.size)]
+            odd += [f"{classes[thing.label]} in {image.path}" for thing in lost]
+    if odd:
+        warnings.append(
+            f"{len(odd)} boxes have no area inside their image, for example {odd[0]}; left out."
+        )
     return kept
 
 

@@ -11,10 +11,22 @@ TITLE = "a folder per class"
 
 
 def find(files: Files) -> list[tuple[str | None, dict[str, list[str]]]]:
-    """Return the splits with the images of each of their classes; [] for one class."""
-    folders = _split_folders(files) or {"": None}
-    found = [(split, _read_class_folders(files, folder)) for folder, split in folders.items()]
-    return found if len({title for _, titles in found for title in titles}) > 1 else []
+    """Return the splits with the images of each of their classes; [] for one class.
+
+    Folders of splits hold those of classes, or the other way round. A single folder around either
+    of them is looked through.
+    """
+    folders = _split_folders(files, "")
+    while True:
+        found = [(split, _read_class_folders(files, folder)) for folder, split in folders.items()]
+        names = {title for _, titles in found for title in titles}
+        if len(names) != 1:
+            break
+        (around,) = names
+        folders = {f"{folder}{around}/": split for folder, split in folders.items()}
+        if [*folders.values()] == [None]:
+            folders = _split_folders(files, *folders)
+    return found if names else []
 
 
 def read(
@@ -22,6 +34,15 @@ def read(
 ) -> tuple[list[str], Splits]:
     """Read the classes, in alphabetical order, and the images of all splits."""
     classes = sorted({title for _, titles in found for title in titles})
+    inner = _by_inner_split(found)
+    if {TRAIN, None} < {*inner}:
+        bare = [name for names in inner[None].values() for name in names]
+        warnings.append(
+            f"folders named train, val or test in those of the classes are not used: {len(bare)} "
+            f"images are in none of them, for example {bare[0]}; move them."
+        )
+    elif TRAIN in inner:
+        found = [*inner.items()]
     splits: dict[str | None, list[LabelledImage]] = defaultdict(list)
     for split, titles in found:
         for title, names in titles.items():
@@ -49,14 +70,29 @@ def _read_class_folders(files: Files, below: str) -> dict[str, list[str]]:
     return dict(sorted(classes.items()))
 
 
-def _split_folders(files: Files) -> dict[str, str | None]:
-    """Return the top folders with their splits, if all with images are named like one."""
-    tops = {Path(name).parts[0] for name in files.images if "/" in name}
-    folders = {f"{top}/": split_of(top) for top in sorted(tops)}
+def _split_folders(files: Files, below: str) -> dict[str, str | None]:
+    """Return the folders in ``below`` with their splits if all are named like one, else it."""
+    inside = [name.removeprefix(below) for name in files.images if name.startswith(below)]
+    tops = {Path(name).parts[0] for name in inside if "/" in name}
+    folders = {f"{below}{top}/": split_of(top) for top in sorted(tops)}
     others = [folder for folder, split in folders.items() if split is None]
     if others and {TRAIN, VAL} <= set(folders.values()):
         raise UserValueError(
             f"the data must have folders of splits or of classes, but have train, val and "
             f"{', '.join(others)}; move the others away."
         )
-    return {} if others else folders
+    return {below: None} if others or not folders else folders
+
+
+def _by_inner_split(
+    found: list[tuple[str | None, dict[str, list[str]]]],
+) -> dict[str | None, dict[str, list[str]]]:
+    """Group the images of each class by their split, or that of the folder in their class's."""
+    splits: dict[str | None, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for split, titles in found:
+        for title, names in titles.items():
+            for name in names:
+                folder, _, rest = f"/{name}".partition(f"/{title}/")[2].partition("/")
+                inner = split_of(folder) if rest else None
+                splits[split or inner][title].append(name)
+    return splits

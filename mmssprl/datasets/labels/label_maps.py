@@ -4,18 +4,35 @@ Legend: H, W height and width of the image as shown.
 """
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 from pycocotools.coco import COCO
 
 from ...errors import UserValueError
 from ..image_reading import open_image
-from .labelled_images import LabelledImage, Object
+from .labelled_images import Colour, LabelledImage, Object
 
 _INDEX_MODES = ("P", "L", "1")
+IN_COLOUR = ("RGB", "RGBA")
+"""Modes of label images whose colours are classes."""
+_BORDER = (224, 224, 192)
+"""VOC's colour of ignored pixels."""
+_TURN = Image.Transpose
+_TURNS = {
+    2: _TURN.FLIP_LEFT_RIGHT,
+    3: _TURN.ROTATE_180,
+    4: _TURN.FLIP_TOP_BOTTOM,
+    5: _TURN.TRANSPOSE,
+    6: _TURN.ROTATE_270,
+    7: _TURN.TRANSVERSE,
+    8: _TURN.ROTATE_90,
+}
+"""How stored pixels become those that are shown, by EXIF orientation."""
 IGNORED = 255
 """Index of pixels that losses and metrics ignore."""
 
@@ -27,7 +44,11 @@ def read_label_map(image: LabelledImage) -> NDArray[np.uint8]:
     ignored where no mask covers them. All other pixels are class 0.
     """
     if image.mask is not None:
-        return read_indices(image.mask, image.mask)
+        indices = read_indices(image.mask, image.mask, image.mask_colours)
+        if image.mask_orientation == 1:
+            return indices
+        turn = _TURNS[image.mask_orientation]
+        return np.array(Image.fromarray(indices).transpose(turn))
     width, height = image.size
     found = np.zeros((height, width), np.uint8)
     drawn = []
@@ -41,19 +62,42 @@ def read_label_map(image: LabelledImage) -> NDArray[np.uint8]:
     return found
 
 
-def read_indices(path: str | Path, name: str) -> NDArray[np.uint8]:
-    """Return the pixels of a label image (H, W), which errors call ``name``."""
+def read_indices(path: str | Path, name: str, colours: Sequence[Colour] = ()) -> NDArray[np.uint8]:
+    """Return the pixels of a label image (H, W), which errors call ``name``.
+
+    The index of a colour in ``colours`` is its class, if there are some.
+    """
     with open_image(path) as file:
-        mode, pixels = file.mode, np.array(file)
+        mode = file.mode
+        if colours:
+            return _by_colour(np.array(file.convert("RGB")), name, colours)
+        pixels = np.array(file)
         palette = np.reshape(file.getpalette() or [], (-1, 3))
         if file.format == "GIF" and mode == "P" and (palette == palette[:, :1]).all():
             pixels = palette[pixels, 0]  # GIF renumbers levels of gray
     if mode not in _INDEX_MODES:
         raise UserValueError(
             f"{name}: class indices must be 8 bits, gray or with a palette, but its mode is {mode}"
-            "; convert it."
+            "; convert it, or list name:red,green,blue of each class in labelmap.txt."
         )
     return pixels.astype(np.uint8)
+
+
+def _by_colour(
+    pixels: NDArray[np.uint8], name: str, colours: Sequence[Colour]
+) -> NDArray[np.uint8]:
+    """Return the index in ``colours`` of the pixels (H, W, 3)."""
+    found = np.full(pixels.shape[:2], -1, np.int16)
+    for index, colour in [(IGNORED, _BORDER), *enumerate(colours)]:
+        found[(pixels == np.array(colour, np.uint8)).all(-1)] = index
+    if (found < 0).any():
+        other = tuple(pixels[found < 0][0].tolist())
+        raise UserValueError(
+            f"{name}: the colours of classes must be in labelmap.txt, but {(found < 0).sum()} of "
+            f"{found.size} pixels are others, for example {other}; add its class, or save label "
+            "images without smoothing."
+        )
+    return found.astype(np.uint8)
 
 
 def object_mask(segmentation: Any, width: int, height: int) -> NDArray[np.bool_]:

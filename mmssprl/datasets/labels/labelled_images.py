@@ -23,6 +23,10 @@ _NAMES = {
 }
 
 
+Colour = tuple[int, int, int]
+"""Red, green and blue from 0 to 255."""
+
+
 @dataclass(frozen=True)
 class Object:
     """One annotated object, of the class of index ``label``."""
@@ -46,6 +50,10 @@ class LabelledImage:
     """Index of the class that its folder names."""
     mask: str | None = None
     """Path of a label image of the same size."""
+    mask_colours: tuple[Colour, ...] = ()
+    """Colours of the classes in the label image; () if its pixels are indices."""
+    mask_orientation: int = 1
+    """EXIF orientation that the label image needs, 1 if it is as shown."""
     labels: frozenset[int] = frozenset()
     """Indices of all classes in the image."""
     unknown: frozenset[int] = frozenset()

@@ -2,6 +2,8 @@
 
 import re
 import reprlib
+from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +12,21 @@ from numpy.typing import NDArray
 
 from ...console.progress import watch
 from ...errors import UserValueError
+from ..image_index import IMAGE_SUFFIXES
+from ..image_reading import open_image
 from . import voc
-from .files import MASK_FOLDERS, Files, check_indices, is_label_image, refuse_missing
-from .label_maps import IGNORED, read_indices
-from .labelled_images import LabelledImage, Splits
+from .class_lists import agreed, class_files
+from .colours import are_by_colour, listed_colours
+from .files import (
+    MASK_FOLDERS,
+    Files,
+    check_indices,
+    is_label_image,
+    refuse_missing,
+    unlike,
+)
+from .label_maps import IGNORED, IN_COLOUR, read_indices
+from .labelled_images import Colour, LabelledImage, Splits
 
 TITLE = "label images"
 _LEAST_CLASSES = 2
@@ -46,12 +59,29 @@ def find(files: Files) -> list[str]:
 
 
 def near_miss(files: Files) -> str:
-    """Return a message about label images in a lossy format, or ""."""
+    """Return a message about label images in a lossy format, of other names or places, or ""."""
     names = [name for name in files.images if is_label_image(name)]
     lossy = _if_of_images(files, [x for x in names if not x.lower().endswith(_LOSSLESS)])
-    if not lossy:
-        return ""
-    return f"{lossy[0]}: this format changes the indices of classes; save label images as PNG."
+    if lossy:
+        name = lossy[0]
+        return f"{name}: this format changes the indices of classes; save label images as PNG."
+    rule = "each label image must have the name of its image"
+    if names and not _if_of_images(files, names):
+        return unlike(rule, names[0], files.photographs) if files.photographs else ""
+
+    stems = defaultdict(list)
+    for name in files.photographs:
+        stems[Path(name).stem].append(name)
+    for alike in stems.values():
+        lossless = [name for name in alike if name.lower().endswith(_LOSSLESS)]
+        drawn = [name for name in lossless if _mode(files.path(name)) not in IN_COLOUR]
+        images = [name for name in alike if name not in drawn]
+        if drawn and images:
+            return (
+                f"{drawn[0]} may be the label image of {images[0]}, but its folder is none of "
+                f"{', '.join(sorted(MASK_FOLDERS))}; rename the folder."
+            )
+    return ""
 
 
 def _if_of_images(files: Files, names: list[str]) -> list[str]:
@@ -67,10 +97,20 @@ def read(files: Files, found: list[str], warnings: list[str]) -> tuple[list[str]
     bare = len(images) - len(masks)
     if bare:
         warnings.append(f"{bare} of {len(images)} images have no label image: they are left out.")
+    listed_rgb = listed_colours(files)
+    modes = {key: _mode(files.path(name)) for key, name in masks.items()}
+    colours = {key: listed_rgb if mode in IN_COLOUR else () for key, mode in modes.items()}
     shown = {
-        key: [*{*np.unique(read_indices(files.root / masks[key], masks[key])).tolist()} - {IGNORED}]
+        key: _shown(files, masks[key], colours[key])
         for key in watch(sorted(masks), "reading label images", total=len(masks))
     }
+    with_palette = [key for key, mode in modes.items() if mode == "P"]
+    indices = {masks[key]: shown[key] for key in with_palette}
+    if are_by_colour(files, indices, listed_rgb, warnings):
+        for key in with_palette:
+            colours[key] = listed_rgb
+            shown[key] = _shown(files, masks[key], listed_rgb)
+
     used = set().union(*shown.values())
     if len(used) < _LEAST_CLASSES:
         raise UserValueError(
@@ -78,15 +118,29 @@ def read(files: Files, found: list[str], warnings: list[str]) -> tuple[list[str]
             f"{sorted(used) or 'nothing'} and perhaps {IGNORED}, which is ignored; write 1 for the "
             "first class and 0 for the background."
         )
-    classes, source = files.listed_classes() or (_unlisted_classes(files, used, warnings), "")
+    listed = agreed(class_files(files), warnings)
+    classes, source = listed or (_unlisted_classes(files, used, warnings), "")
     check_indices(((masks[key], values) for key, values in shown.items()), classes, source)
     labelled = {
         name: LabelledImage(
-            files.path(images[key]), mask=files.path(name), labels=frozenset(shown[key])
+            files.path(images[key]),
+            mask=files.path(name),
+            mask_colours=colours[key],
+            labels=frozenset(shown[key]),
         )
         for key, name in masks.items()
     }
     return classes, voc.splits_of(files, "Segmentation", labelled, "a label image")
+
+
+def _mode(path: str) -> str:
+    with open_image(path) as file:
+        return file.mode
+
+
+def _shown(files: Files, name: str, colours: Sequence[Colour]) -> set[int]:
+    """Return the classes in a label image."""
+    return {*np.unique(read_indices(files.path(name), name, colours)).tolist()} - {IGNORED}
 
 
 def _key(name: str) -> str:
@@ -94,7 +148,10 @@ def _key(name: str) -> str:
     special = MASK_FOLDERS | _IMAGE_FOLDERS
     path = Path(name)
     folders = [part for part in path.parts[:-1] if part.lower() not in special]
-    return "/".join([*folders, _SUFFIX.sub("", path.stem)])
+    stem = path.stem
+    if is_label_image(name) and stem.lower().endswith(IMAGE_SUFFIXES):  # a.jpg.png
+        stem = Path(stem).stem
+    return "/".join([*folders, _SUFFIX.sub("", stem)])
 
 
 def _by_key(names: list[str]) -> dict[str, str]:

@@ -18,6 +18,7 @@ from ...errors import UserValueError
 from ..image_reading import ImageReadError, open_image
 from .label_maps import object_mask
 from .labelled_images import LabelledImage, Object
+from .turned_masks import turn_label_images
 
 Size = tuple[int, int]
 _ORIENTATION = 0x0112
@@ -65,6 +66,7 @@ def measure_images(
     fitted = _fit([*opened.values()], warnings)
     if placed:
         _check_extents(fitted)
+    fitted = turn_label_images(fitted, warnings)
     found = dict(enumerate(images)) | dict(zip(opened, fitted, strict=True))
     return [*found.values()]
 
@@ -74,13 +76,6 @@ def _open(image: LabelledImage) -> _Opened:
         stored, orientation = file.size, file.getexif().get(_ORIENTATION, 1)
     turns = _REVERSED.get(orientation) if stored[0] != stored[1] else None
     shown = stored[::-1] if turns else stored
-    if image.mask is not None:
-        with open_image(image.mask) as file:
-            if file.size != shown:
-                raise UserValueError(
-                    f"{image.mask}: a label image must have the size of its image, but has "
-                    f"{_px(file.size)} instead of {_px(shown)}; write it again at full size."
-                )
     objects = image.objects
     if image.in_shares:
         objects = tuple(_moved(thing, lambda xy: xy * shown) for thing in objects)

@@ -19,14 +19,13 @@ from .labelled_images import (
     by_folder,
     image_of_objects,
 )
+from .split_lists import PAIRS
 
 TITLE = "PASCAL VOC"
 _WIDER = {"gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932"}
 """Declared encodings -> the wider ones that Windows writes."""
 Named = list[tuple[str, Object]]
 """Objects with the names of their classes; ``label`` is not set yet."""
-_PAIRS = (("trainval", "test"), ("train", "val"), ("train", "test"))
-"""Lists of ImageSets/Main that become train and val; the first complete pair counts."""
 
 
 def find(files: Files) -> dict[str, ET.Element]:
@@ -51,6 +50,7 @@ def read(
     missing = [name for name, path in paths.items() if path is None]
     refuse_missing("each annotation file must have an image in the data", missing, len(used))
     named = {name: read_objects(found[name], name) for name in used}
+    _turn_corners(named, warnings)
     titles = {title for objects in named.values() for title, _ in objects}
     classes = sorted(titles | set(listed_classes(_lists(files, "Main"))))
     images = {}
@@ -63,6 +63,45 @@ def read(
         path = files.path(str(paths[name]))
         images[name] = image_of_objects(path, own, unknown=unknown, frame=frame)
     return classes, splits_of(files, "Main", images, "annotations")
+
+
+def require_boxes(found: dict[str, ET.Element]) -> None:
+    """Raise ValueError that names the first file and object without a bndbox."""
+    objects = [(name, item) for name, root in found.items() for item in root.iter("object")]
+    bare = [(name, item) for name, item in objects if item.find("bndbox") is None]
+    if bare:
+        name, item = bare[0]
+        kind = "only a robndbox, a turned box" if item.find("robndbox") is not None else "none"
+        raise UserValueError(
+            f"{name}: detect needs a box for each object, a bndbox, but {len(bare)} of "
+            f"{len(objects)} have none, for example {item.findtext('name')} has {kind}; export "
+            "upright boxes, or use --task classify."
+        )
+
+
+def _turn_corners(named: dict[str, Named], warnings: list[str]) -> None:
+    """Exchange corners in the wrong order, in place, with a warning."""
+    turned = []
+    for name, objects in named.items():
+        for number, (title, thing) in enumerate(objects):
+            x, y, width, height = thing.box or (0, 0, 0, 0)
+            # Both corners are in the box, so that it is two pixels larger than their distance.
+            # Corners at 0 are not turned: they are placeholders, since VOC counts from 1.
+            if width < 0 < x + width:
+                x += width - 1
+                width = 2 - width
+            if height < 0 < y + height:
+                y += height - 1
+                height = 2 - height
+            box = (x, y, width, height)
+            if thing.box and box != thing.box:
+                turned.append(f"{title} in {name}")
+                objects[number] = (title, replace(thing, box=box))
+    if turned:
+        warnings.append(
+            f"{len(turned)} boxes have corners in the wrong order, xmin above xmax or ymin above "
+            f"ymax, for example {turned[0]}: they are exchanged."
+        )
 
 
 def parse(path: Path, name: str) -> ET.Element:
@@ -134,7 +173,7 @@ def listed_names(lines: Iterable[str]) -> list[str]:
 
 def _listed_splits(files: Files, folder: str) -> dict[str, list[str]]:
     lists = _lists(files, folder)
-    pair = next((pair for pair in _PAIRS if set(pair) <= set(lists)), ())
+    pair = next((pair for pair in PAIRS if set(pair) <= set(lists)), ())
     stems = zip((TRAIN, VAL), pair, strict=False)
     return {split: listed_names(files.read_lines(lists[stem])) for split, stem in stems}
 

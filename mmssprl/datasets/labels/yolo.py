@@ -3,7 +3,7 @@
 import contextlib
 import re
 import reprlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -11,8 +11,11 @@ import yaml
 
 from ...console.progress import watch
 from ...errors import UserValueError
-from .files import CLASS_FILES, Files, check_indices, is_label_image, refuse_missing
+from .class_lists import agreed, check_count, other_lists
+from .files import CLASS_FILES, Files, check_indices, is_label_image, refuse_missing, unlike
 from .labelled_images import LabelledImage, Object, Splits, by_folder, image_of_objects, split_of
+from .poses import NUM_BOX, are_poses
+from .split_lists import read_list
 
 TITLE = "YOLO"
 _BOX, _LEAST_POLYGON = 4, 6
@@ -21,6 +24,8 @@ _BEYOND = 0.01  # fraction of a side by which rounding may leave the image
 _LOOKED_AT = 100
 """Number of texts searched for an object, because images may have other texts."""
 _LISTS = ("train", "val", "valid", "test")  # keys of data.yaml that name images
+_OF_DATA = {"nc", "train"}
+"""Keys of a data.yaml whose classes are in another file."""
 _MOST_CLASSES = 100_000
 Line = tuple[int, list[float]]
 """Class and numbers of one object."""
@@ -31,18 +36,25 @@ def find(files: Files) -> dict[str, str]:
     for images in (files.photographs, files.images):
         found = _texts_of(files, images)
         first = (line for text in found.values() for _, line in islice(_lines(files, text), 1))
-        if any(_numbers(line) for line in islice(first, _LOOKED_AT)):
+        looked_at = [*islice(first, _LOOKED_AT)]
+        if any(map(_numbers, looked_at)) or are_poses(looked_at):
             return found
     return {}
 
 
 def near_miss(files: Files) -> str:
-    """Return a message about the first text whose first line is almost an object, or ""."""
-    for text in _texts_of(files, files.images).values():
+    """Return a message about the first text that is almost an object, or without image, or ""."""
+    with_image = {*_texts_of(files, files.images).values()}
+    for text in sorted(with_image):
         for number, line in islice(_lines(files, text), 1):
             with contextlib.suppress(ValueError):
                 if len([*map(float, line.split())]) > _BOX:
                     return _mistake(text, number, line)
+    for text in files.ending(".txt"):
+        first = [line for _, line in islice(_lines(files, text), 1)]
+        if text not in with_image and (any(map(_numbers, first)) or are_poses(first)):
+            rule = "each YOLO text must have the name of its image, in labels/ for images/ or next"
+            return unlike(f"{rule} to it", text, files.photographs)
     return ""
 
 
@@ -61,12 +73,16 @@ def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list
     rule = "each file in labels/ must have an image in images/ with the same name"
     refuse_missing(rule, lost, len(used) + len(lost))
     texts = watch(list(found.items()), "reading annotations")
-    lines = {image: _read_lines(files, text) for image, text in texts}
-    settings, source = _settings(files)
-    classes = settings.get("names")
-    if classes is None:
+    lines = _read_lines(files, dict(texts), warnings)
+    settings = _settings(files)
+    lists = {name: content["names"] for name, content in settings.items() if "names" in content}
+    if listed := agreed(lists | other_lists(files), warnings):
+        classes, source = listed
+        _check_counts(files, settings, classes, source)
+    else:
         largest = max((label for own in lines.values() for label, _ in own), default=0)
-        classes, source = files.listed_classes() or (files.numbered_classes(largest, warnings), "")
+        classes = files.numbered_classes(largest, warnings)
+        source = ""
     shown = ((found[image], [label for label, _ in own]) for image, own in lines.items())
     check_indices(shown, classes, source)
     names = files.images if any(map(is_label_image, found)) else files.photographs
@@ -74,7 +90,8 @@ def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list
         name: image_of_objects(files.path(name), map(_object, lines.get(name, ())), in_shares=True)
         for name in names
     }
-    return classes, _listed(files, settings, source, images) or by_folder(images)
+    first, content = next(iter(settings.items()), ("", {}))
+    return classes, _listed(files, content, first, images) or by_folder(images)
 
 
 def _texts_of(files: Files, images: Sequence[str]) -> dict[str, str]:
@@ -118,15 +135,31 @@ def _numbers(line: str) -> Line | None:
     return (int(label), values) if is_object and is_class and are_shares else None
 
 
-def _read_lines(files: Files, text: str) -> list[Line]:
-    found = []
-    for number, line in enumerate(files.read_lines(text), start=1):
-        if not line.strip():
-            continue
-        read_one = _numbers(line)
-        if read_one is None:
-            raise UserValueError(_mistake(text, number, line))
-        found.append(read_one)
+def _read_lines(
+    files: Files, texts: Mapping[str, str], warnings: list[str]
+) -> dict[str, list[Line]]:
+    """Return the objects by image; of poses only their boxes."""
+    written = {}
+    for image, text in texts.items():
+        numbered = enumerate(files.read_lines(text), start=1)
+        written[image] = [(number, line) for number, line in numbered if line.strip()]
+
+    contents = [line for lines in written.values() for _, line in lines]
+    is_pose = are_poses(contents)
+    if is_pose:
+        warnings.append(
+            f"all {len(contents)} lines are of poses, a box and keypoints, for example "
+            f"{contents[0][:60]!r}: only the boxes are read."
+        )
+
+    found: dict[str, list[Line]] = {}
+    for image, lines in written.items():
+        found[image] = []
+        for number, line in lines:
+            read_one = _numbers(" ".join(line.split()[:NUM_BOX]) if is_pose else line)
+            if read_one is None:
+                raise UserValueError(_mistake(texts[image], number, line))
+            found[image].append(read_one)
     return found
 
 
@@ -140,10 +173,9 @@ def _object(line: Line) -> Object:
     return Object(label, box, [values])
 
 
-def _settings(files: Files) -> tuple[dict[str, Any], str]:
-    """Return the content of the YAML file with ``names``, which become a list, and its name."""
-    found: dict[str, Any] = {}
-    source = ""
+def _settings(files: Files) -> dict[str, dict[str, Any]]:
+    """Return the YAML files of a data set; their ``names`` become lists."""
+    found: dict[str, dict[str, Any]] = {}
     for name in files.ending(".yaml", ".yml"):
         try:
             # BaseLoader keeps names as text: YAML reads yes as True.
@@ -152,19 +184,28 @@ def _settings(files: Files) -> tuple[dict[str, Any], str]:
             raise UserValueError(
                 f"{name}: must be YAML, but {' '.join(str(error).split())}; correct it."
             ) from error
-        if not isinstance(content, dict) or "names" not in content:
+        if not isinstance(content, dict) or not ("names" in content or set(content) >= _OF_DATA):
             continue
         if "kpt_shape" in content:
             raise UserValueError(f"{name}: poses are not read; export boxes or polygons.")
-        content["names"] = _names(name, content["names"])
-        if not found:
-            found, source = content, name
-        if content["names"] != found["names"]:
-            raise UserValueError(
-                f"the data must have one list of classes, but those of {source} and {name} "
-                "differ; remove one."
-            )
-    return found, source
+        if "names" in content:
+            content["names"] = _names(name, content["names"])
+        found[name] = content
+    return found
+
+
+def _check_counts(
+    files: Files, settings: Mapping[str, dict[str, Any]], classes: Sequence[str], source: str
+) -> None:
+    """Check the number of classes in data.yaml and in darknet's obj.data."""
+    for name, content in settings.items():
+        if "nc" in content:
+            check_count(str(content["nc"]), f"nc of {name}", classes, source)
+    for name in files.ending(".data"):
+        for line in files.read_lines(name):
+            key, _, said = line.partition("=")
+            if key.strip() == "classes":
+                check_count(said, f"classes of {name}", classes, source)
 
 
 def _names(name: str, names: Any) -> list[str]:
@@ -216,15 +257,5 @@ def _named_by(files: Files, entry: str, images: dict[str, LabelledImage]) -> lis
         found = [name for name in images if f"/{below}/" in f"/{name}"]
         lists = [name for name in files.ending(".txt") if f"/{name}".endswith(f"/{below}")]
         if found or lists:
-            return found or _read_list(files, lists[0], images)
+            return found or read_list(files, lists[0], images)
     return []
-
-
-def _read_list(files: Files, name: str, images: dict[str, LabelledImage]) -> list[str]:
-    """Return the images of a list; none if all are missing, as test images often are."""
-    lines = [line.strip() for line in files.read_lines(name) if line.strip()]
-    found = {line: files.find_image(line, name, is_moved=True) for line in lines}
-    missing = [line for line in lines if found[line] not in images]
-    if len(missing) < len(lines):
-        refuse_missing(f"{name}: each line must name an image in the data", missing, len(lines))
-    return [image for image in found.values() if image in images]

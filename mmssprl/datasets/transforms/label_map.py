@@ -13,6 +13,8 @@ from ..labels.labelled_images import LabelledImage, Object
 class LoadLabelMap(BaseTransform):
     """Read ``gt_seg_map``, uint8 (H, W), from ``seg_map_path``, or draw it from ``objects``.
 
+    ``seg_map_colours`` and ``seg_map_orientation`` are those of ``LabelledImage``.
+
     ``objects`` are dicts of the fields of ``Object`` in pixels of an image of ``width`` and
     ``height``. Results without either key are returned unchanged.
     """
@@ -24,7 +26,12 @@ class LoadLabelMap(BaseTransform):
             size = (results["width"], results["height"])
             image = LabelledImage(results["img_path"], objects, size=size)
         elif "seg_map_path" in results:
-            image = LabelledImage(results["img_path"], mask=results["seg_map_path"])
+            image = LabelledImage(
+                results["img_path"],
+                mask=results["seg_map_path"],
+                mask_colours=tuple(map(tuple, results.get("seg_map_colours", ()))),
+                mask_orientation=results.get("seg_map_orientation", 1),
+            )
         else:
             return results
         results["gt_seg_map"] = read_label_map(image)

@@ -149,7 +149,7 @@ def test_no_folder_no_labels_and_too_few_images(tmp_path):
 
 STAR = {"id": 11, "name": "star"}
 MORE_CLASSES = in_coco(lambda content: content["categories"].append(STAR), "train", "valid")
-NOT_IN_VAL = replaced("labels/val/*", r"(?m)^1 .*\n", "")
+NOT_IN_VAL = replaced("labels/val/*", r"(?m)^1 ", "0 ")
 NO_AREA = replaced("Annotations/img_002.xml", "<xmax>20", "<xmax>0")
 OUTSIDE = in_coco(lambda content: content["annotations"][3].update(bbox=[60, 5, 9, 9]))
 
