@@ -102,7 +102,7 @@ def _mistake(text: str, number: int, line: str) -> str:
     return (
         f"{text}, line {number}: must be 'class x y width height' or 'class x1 y1 x2 y2 x3 y3 ...' "
         f"(a polygon), with a class index up to {_MOST_CLASSES:,} and coordinates from 0 to 1, but "
-        f"is {line[:60]!r}; correct it."
+        f"is {line[:60]!r}; rewrite or delete the line."
     )
 
 
@@ -150,7 +150,8 @@ def _settings(files: Files) -> tuple[dict[str, Any], str]:
             content = yaml.load("\n".join(files.read_lines(name)), yaml.BaseLoader)  # noqa: S506
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise UserValueError(
-                f"{name}: must be YAML, but {' '.join(str(error).split())}; correct it."
+                f"{name}: must be YAML, but {' '.join(str(error).split())}; edit that line, or "
+                "move the file away."
             ) from error
         if not isinstance(content, dict) or "names" not in content:
             continue
@@ -174,7 +175,7 @@ def _names(name: str, names: Any) -> list[str]:
     if not (found and are_texts):
         raise UserValueError(
             f"{name}: names must be a list of classes or a dict by index from 0, none of them "
-            f"empty, but is {reprlib.repr(names)}; correct it."
+            f"empty, but is {reprlib.repr(names)}; write `names: [FIRST, SECOND]`."
         )
     return found
 
@@ -191,7 +192,7 @@ def _listed(
             if not names and key != "test":
                 raise UserValueError(
                     f"{source}: {key} must name a folder or a list of images in the data, but "
-                    f"{str(entry)[:60]!r} has none; correct it."
+                    f"{str(entry)[:60]!r} has none; write its path below the data, or delete {key}."
                 )
             listed.setdefault(split_of(key), []).extend(names)
     if listed.get("train") == listed.get("val"):
