@@ -125,8 +125,8 @@ def choose_gpus(asked: int | None) -> int:
     found = torch.cuda.device_count()
     if asked is not None and not found:
         raise UserValueError(
-            f"torch finds no GPU here, but gpus is {asked}; leave it out to train on the CPU, or "
-            "let `doctor` say why."
+            f"gpus needs a GPU, but got {asked} and torch finds none; leave it out to train on the "
+            "CPU, or look for the reason by `doctor` (CUDA_VISIBLE_DEVICES= hides all)."
         )
     if asked is not None and not 1 <= asked <= found:
         raise UserValueError(
