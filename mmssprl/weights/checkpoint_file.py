@@ -56,7 +56,8 @@ def read_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
         return _read(path, mmap)
     except Exception as error:  # damaged files raise almost any class
         reason, remedy = reason_of(error), _COPY_AGAIN
-        if not _UNREAD.search(str(error)):  # a file of text may also be an old pickle
+        is_class = _UNREAD.search(str(error))  # then a file of text is an old pickle
+        if not (is_class or isinstance(error, PermissionError)):
             reason, remedy = _other_file(path) or (reason, remedy)
         raise UserValueError(f"{path} cannot be read ({reason}); {remedy}.") from error
 

@@ -125,12 +125,14 @@ def with_fitting_positions(
     """
     own = state.get(_POSITIONS)
     needed = wanted.get(_POSITIONS)
-    if own is None or needed is None or own.shape == needed.shape or not is_importable("timm"):
+    if own is None or needed is None or not own.dim() == needed.dim() == 3:
         return dict(state)
     new = math.isqrt(needed.shape[1])
     num_prefix = needed.shape[1] - new**2  # tokens of the class, or none
     old = math.isqrt(max(0, own.shape[1] - num_prefix))
-    if own.shape[::2] != needed.shape[::2] or not own.shape[1] == old**2 + num_prefix > num_prefix:
+    is_square = own.shape[1] == old**2 + num_prefix > num_prefix
+    is_same_width = own.shape[::2] == needed.shape[::2]
+    if own.shape == needed.shape or not (is_square and is_same_width and is_importable("timm")):
         return dict(state)
     from timm.layers import resample_abs_pos_embed
 
