@@ -29,7 +29,7 @@ def test_a_long_path_loses_its_middle_and_keeps_the_row_in_one_line():
 
 
 def test_a_choice_longer_than_a_line_stays_in_its_column():
-    values = f"levels=[{'1,' * 150}]"
+    values = f"data_root=/home/someone,levels=[{'1,' * 150}]"
     lines = reasons_table({"seed": ("0", "fixed"), "options": (values, "as asked")}).splitlines()
     assert max(map(len, lines)) <= CONSOLE_WIDTH
     assert {line[:13].strip() for line in lines} == {"seed", "options", ""}

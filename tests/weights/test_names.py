@@ -145,6 +145,13 @@ class TestTransformers:
             with pytest.raises(ValueError, match=match):
                 read_backbone(tmp_path / "model.safetensors", each)
 
+    def test_next_to_a_resnet_are_left_out(self, tmp_path):
+        own = dict.fromkeys(("conv1.weight", "bn1.running_var", "layer1.0.conv1.weight"))
+        state = {f"image.{name}": torch.ones(3) for name in own}
+        theirs = {f"text.{TRANSFORMERS['dinov2']}": torch.ones(3)}
+        save_file({**theirs, **state}, tmp_path / "model.safetensors")
+        assert read_backbone(tmp_path / "model.safetensors").keys() == own.keys()
+
     def test_are_read_into_a_network_of_these_names(self, tmp_path):
         state = {name: torch.full((2,), float(i)) for i, name in enumerate(TRANSFORMERS.values())}
         save_file(state, tmp_path / "model.safetensors")

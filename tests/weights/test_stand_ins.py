@@ -120,6 +120,14 @@ def test_tensors_in_dicts_of_other_classes_are_read(container, form, tmp_path, c
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_a_class_is_a_dict_if_any_of_its_values_is_filled(form, tmp_path):
+    """The pickle names the class once, and refers to it after that."""
+    content = {"empty": Attributes(), "model": Attributes(weight=TENSOR)}
+    state = read_state(save(content, tmp_path / "w.pth", form))
+    assert state.keys() == {"model.weight"}
+
+
 def test_a_line_names_what_is_left_out(tmp_path, capsys):
     values = [VALUES[name] for name in ("path", "date", "id", "duration", "range")]
     path = save({"a": TENSOR, "values": values}, tmp_path / "w.pth", "archive")
