@@ -15,7 +15,7 @@ from torch.distributed import DistError
 from ..console.messages import is_of_shared_memory
 from ..errors import UserError, UserOSError, UserValueError
 from .keys import walk_used
-from .reading import add_place, one_line, placed
+from .reading import add_place, one_line, placed, remedy_at
 
 
 class FirstStepHook(Hook):
@@ -58,7 +58,7 @@ def explain_build_errors(cfg: Config, first_step: FirstStepHook | None = None) -
         if isinstance(error, OSError) and not key:
             raise
         kind = UserOSError if isinstance(error, OSError) else UserValueError
-        raise kind(placed(cfg, key, f"{one_line(error)}; correct it.")) from error
+        raise kind(placed(cfg, key, f"{one_line(error)}; {remedy_at(key)}")) from error
 
 
 def _key_of(cfg: Config, spec: Any) -> str:

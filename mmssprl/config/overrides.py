@@ -37,7 +37,10 @@ def merge_options(cfg: Config, options: Mapping[str, Any], *, flag: str = "--cfg
         try:
             copy.deepcopy(cfg).merge_from_dict({key: options[key]})
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-            raise UserValueError(f"{flag} {key}: {one_line(error)}; correct the key.") from error
+            raise UserValueError(
+                f"{flag} {key}: {options[key]!r:.80} does not fit the config ({one_line(error)}); "
+                "correct the key, or give a value of the same kind."
+            ) from error
     cfg.merge_from_dict(dict(options))
     hand_on_layout(cfg)
 

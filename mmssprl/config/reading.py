@@ -34,7 +34,7 @@ def add_place(error: UserError, cfg: Config, key: str) -> None:
     """Prefix the message of a part's error with config file and key."""
     if not str(error).startswith(f"{cfg.filename}: "):
         text = text_of(error)
-        text = text if "; " in text else f"{text.removesuffix('.')}; correct it."
+        text = text if "; " in text else f"{text.removesuffix('.')}; {remedy_at(key)}"
         error.args, error.is_placed = (placed(cfg, key, text),), True
 
 
@@ -55,16 +55,23 @@ def placed(cfg: Config, key: str, reason: str) -> str:
     return ": ".join(filter(None, (str(cfg.filename or "config"), key, reason)))
 
 
+def remedy_at(key: str) -> str:
+    """Return the remedy for a value of a config; ``key`` may be empty."""
+    return f"change {key or 'the value'} in the file or by --cfg-options."
+
+
 def _explain(error: Exception, path: Path) -> UserError:
     """Return the error of a config file that cannot be read."""
     kind = UserFileNotFoundError if isinstance(error, FileNotFoundError) else UserValueError
-    remedy = "correct it"
+    remedy = "edit the file"
     if isinstance(error, ImportError):
-        remedy += ", or add the folder of the module to PYTHONPATH"
+        remedy = "install the module, or add its folder to PYTHONPATH"
         # An error of custom_imports would list all of Python's path.
         error = error.__cause__ if isinstance(error.__cause__, ImportError) else error
     if isinstance(error, SyntaxError):  # mmengine does not say whether the file or a base fails
-        return kind(f"{path}: line {error.lineno} of it or of a _base_: {error.msg}; {remedy}.")
+        return kind(
+            f"{path}: line {error.lineno} of it or of a _base_: {error.msg}; edit that line."
+        )
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if frame.name == "<module>" and Path(frame.filename).is_file():
             own = path if Path(frame.filename).absolute() == path.absolute() else frame.filename

@@ -5,21 +5,24 @@ import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 from mmengine.config import Config
 from mmengine.dataset import BaseDataset
 from mmengine.logging import print_log
 from mmengine.optim import CosineAnnealingLR
+from mmengine.registry import OPTIMIZERS as TORCH_OPTIMIZERS
 from mmengine.runner import Runner
 from torch import nn
 
+from ..console.wording import meant
 from ..datasets import UnlabeledImages, VocMultiLabel
 from ..datasets.labels.coco_file import LISTS, read_coco
 from ..datasets.labels.files import require_files
 from ..errors import UserError, UserFileNotFoundError, UserRuntimeError, UserValueError
 from ..models.unwrap import unwrap
 from ..registry import DATASETS, OPTIMIZERS, PARAM_SCHEDULERS, class_of
+from .keys import used_keys
 from .pretrain_checks import check_pretraining
 from .reading import one_line, refuse
 
@@ -46,18 +49,44 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
             f"{cfg.filename} needs {missing}, but it is not installed; "
             "pip install -r requirements/transfer.txt."
         )
+    _check_kinds(cfg)
     if "train" in splits:
         check_pretraining(cfg)
         optimizer = (cfg.get("optim_wrapper") or {}).get("optimizer") or {}
         name = optimizer.get("type") if isinstance(optimizer, Mapping) else None
         if isinstance(name, str) and OPTIMIZERS.get(name) is None:  # mmengine would call None
-            reason = f"there is no optimizer {name!r}; correct it."
+            known = meant(name, TORCH_OPTIMIZERS.module_dict, "; take SGD, AdamW or LARC.")
+            reason = f"there is no optimizer {name!r}{known}"
             refuse(cfg, "optim_wrapper.optimizer.type", reason)
     for split in splits:
         loader = cfg.get(f"{split}_dataloader")
         if isinstance(loader, Mapping) and loader.get("dataset"):
             for dataset in _leaves(loader["dataset"]):
                 _check_paths(cfg, dataset, f"{split}_dataloader", scope)
+
+
+def _check_kinds(cfg: Config) -> None:
+    """Refuse a top-level value of a kind that mmengine's runner does not take, such as a number."""
+    hints = get_type_hints(Runner.__init__)
+    for key in sorted(used_keys(cfg) & cfg.keys() & hints.keys()):
+        value = cfg[key]
+        kinds = [get_origin(each) or each for each in get_args(hints[key]) or (hints[key],)]
+        if bool not in kinds and not isinstance(value, tuple(kinds)):
+            names = " or ".join(kind.__name__ for kind in kinds if kind is not type(None))
+            refuse(cfg, key, f"it must be a {names}, but is {value!r:.80}; replace it.")
+        for i, part in enumerate(value if isinstance(value, list) else ()):
+            _require_part(cfg, f"{key}.{i}", part)
+    backbone = cfg.model.get("backbone") if isinstance(cfg.get("model"), Mapping) else None
+    if backbone is not None:
+        _require_part(cfg, "model.backbone", backbone)
+
+
+def _require_part(cfg: Config, key: str, part: Any) -> None:
+    is_plain = part is None or isinstance(part, str | int | float | list | tuple)
+    if is_plain or (isinstance(part, Mapping) and "type" not in part):
+        refuse(
+            cfg, key, f"it must be a dict with a type, but is {part!r:.80}; replace or remove it."
+        )
 
 
 def missing_package(scope: str) -> str | None:

@@ -96,7 +96,7 @@ def keep_off_console(logger: logging.Logger, *, tables: bool = True) -> None:
 
 def _escape_names(stream: Any) -> None:
     """Write file names that are not UTF-8 with backslashes."""
-    if isinstance(stream, io.TextIOWrapper):
+    if isinstance(stream, io.TextIOWrapper) and not stream.closed:
         stream.reconfigure(errors="backslashreplace")
 
 

@@ -34,15 +34,26 @@ def csv_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 _CHOICE_WIDTH = 60
-"""Largest width of the column; longer choices exceed it."""
+"""Largest width of the column; longer choices exceed it, but paths lose their middle."""
+_FOLDER_WIDTH = 18
+"""Characters that are kept of the beginning of such a path."""
 
 
 def reasons_table(rows: Mapping[str, tuple[str, str]]) -> str:
     """Return rows of name, choice and reason; the reason is wrapped in its column."""
-    width = min(_CHOICE_WIDTH, max(len(choice) for choice, _ in rows.values()))
+    shown = {name: (_short_path(choice), reason) for name, (choice, reason) in rows.items()}
+    width = min(_CHOICE_WIDTH, max(len(choice) for choice, _ in shown.values()))
     lines = []
-    for name, (choice, reason) in rows.items():
+    for name, (choice, reason) in shown.items():
         text = f"  {name:<11}{choice:<{width}}  {reason}"
         indent = 15 + width if len(choice) <= width else 13
         lines.append(wrapped(text, indent, break_words=True))
     return "\n".join(lines)
+
+
+def _short_path(choice: str) -> str:
+    """Shorten the middle of a path, but nothing that sets a value."""
+    if len(choice) <= _CHOICE_WIDTH or "/" not in choice or "=" in choice:
+        return choice
+    end = _CHOICE_WIDTH - _FOLDER_WIDTH - len("...")
+    return f"{choice[:_FOLDER_WIDTH]}...{choice[-end:]}"

@@ -1,10 +1,12 @@
 """mmengine's runner with a readable console and safe checkpoints, on CPUs, too."""
 
 import copy
+import io
 import logging
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from mmengine.registry import MODEL_WRAPPERS
 from mmengine.runner import Runner
 from torch import nn
 
+from ..console.log_line import LogLine
 from ..console.quiet import errors_alone, keep_off_console
 from ..errors import UserValueError
 from ..registry import HOOKS, class_of
@@ -59,6 +62,18 @@ class ConsoleRunner(Runner):
         """Save, and log only errors."""
         with errors_alone(self.logger):
             super().save_checkpoint(*args, **kwargs)
+
+    def load_checkpoint(self, *args: Any, **kwargs: Any) -> Any:
+        """Load weights without mmengine's print of the backend."""
+        with redirect_stdout(io.StringIO()):
+            return super().load_checkpoint(*args, **kwargs)
+
+    def resume(self, filename: str, *args: Any, **kwargs: Any) -> None:
+        """Resume, and say after which epoch."""
+        super().resume(filename, *args, **kwargs)
+        done = f"epoch {self.epoch}, step {self.iter:,} of {self.max_iters:,}"
+        line = f"resuming after {done}, from {filename}"
+        self.logger.info(LogLine(line, line))
 
     @master_only
     def dump_config(self) -> None:

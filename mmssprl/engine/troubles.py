@@ -204,5 +204,9 @@ def diagnose(run: str | Path, records: Sequence[Record] | None = None) -> Diagno
         words = [f"too short to tell: wait for {_LEAST_EPOCHS:.0f} epochs, {LEAST_STEPS} steps"]
     else:
         verdict, words = HEALTHY, ["healthy: no sign of trouble"]
-    done = f"{last['epochs_done']:.1f} epochs, {last['progress']:.0%} of the training"
+    # The log's last line is up to an interval before the last step.
+    is_complete = any(Path(run).glob("*_backbone.pth"))
+    share = 1.0 if is_complete else last["progress"]
+    epochs = last["epochs_done"] / last["progress"] * share
+    done = f"{epochs:.1f} epochs, {share:.0%} of the training"
     return Diagnosis(verdict, [f"{len(records)} lines of the log: {done}", *words])

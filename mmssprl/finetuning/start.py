@@ -112,10 +112,10 @@ def fine_tune(
         config = _config_of_run(folder, weights, str(root), task)
         refuse_given(asked, config)
     else:
-        refuse_used(folder)
         labels = labels_for(data, task, asked)
-        log(labels.describe())
         cfg, rows = finetune_config(weights, labels, task, asked, backbone_from)
+        refuse_used(folder)  # after all other mistakes
+        log(labels.describe())
         backbone = cfg.model.backbone
         fields = [f" {key} {backbone[key]}" for key in ("depth", "arch") if key in backbone]
         log(

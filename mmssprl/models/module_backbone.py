@@ -63,12 +63,12 @@ def _make(name: str) -> nn.Module:
     except Exception as error:  # users' code may raise anything
         raise UserValueError(
             f"the backbone {name} must be a function without arguments, but calling it raises "
-            f"{first_line(error)}; correct it."
+            f"{first_line(error)}; fix the function, or name one that gives it its arguments."
         ) from error
     if not isinstance(network, nn.Module):
         raise UserValueError(
             f"{name} must return a torch.nn.Module, but returns a {type(network).__name__}; "
-            "correct it."
+            "return the network."
         )
     return split_norms(network.cpu()) if "timm.layers" in sys.modules else network.cpu()
 

@@ -129,14 +129,14 @@ def _find_module(name: str, views: Sequence[Tensor]) -> Backbone:
         except Exception as error:  # of the user's code
             raise UserValueError(
                 f"the backbone must take views {tuple(images.shape)}, but {name} raises "
-                f"{first_line(error)}; correct it."
+                f"{first_line(error)}; let its forward take images of any size."
             ) from error
         shapes.add((*last.shape[:2], *"hw"[: last.dim() - 2]))
     if len(shapes) > 1 or len(last) != 2 or not last.requires_grad:
         raise UserValueError(
             "the backbone must give as many features for images of any size, with gradient, but "
             f"for 2 images {name} gives {' and '.join(map(str, shapes))}, "
-            f"requires_grad={last.requires_grad}; correct it."
+            f"requires_grad={last.requires_grad}; return its last feature map, not detached."
         )
     cfg = {"type": "ModuleBackbone", "network": name}
     return Backbone(name, cfg, last.shape[1], last.dim() == 4, _is_resnet(network), is_trained)

@@ -123,6 +123,11 @@ def _set_probe(recipe: Recipe) -> None:
 def choose_gpus(asked: int | None) -> int:
     """Return the number of GPUs to train on, all by default; 0 is the CPU."""
     found = torch.cuda.device_count()
+    if asked is not None and not found:
+        raise UserValueError(
+            f"gpus needs a GPU, but got {asked} and torch finds none; leave it out to train on the "
+            "CPU, or look for the reason by `doctor` (CUDA_VISIBLE_DEVICES= hides all)."
+        )
     if asked is not None and not 1 <= asked <= found:
         raise UserValueError(
             f"gpus must be from 1 to {found}, the number that torch finds, but got {asked}; leave "

@@ -17,9 +17,11 @@ from ..console.wording import counted, on_one_line, wrapped
 from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.bad_images import most_bad
 from ..distillation.maps import forecast_pass, teacher_hook
+from ..distillation.teacher import load_teacher
 from ..errors import UserValueError
 from ..pixels import Pixels
 from ..system.environment import training_threads
+from ..system.one_run import is_unused
 from ..weights import RANDOM
 from ..work_dirs import refuse_used
 from . import forecast
@@ -88,6 +90,9 @@ def make_plan(
 
     recipe = propose(asked.epochs)
     if not asked.dry_run:
+        hook = teacher_hook(recipe.cfg)
+        if hook is not None and not is_unused(work_dir):
+            load_teacher(hook.teacher, recipe.cfg)  # its mistakes come first
         refuse_used(work_dir)
     if seconds is None:  # before the timing, which may fail because of the recipe
         log(recipe_text(recipe, source, images.skipped))

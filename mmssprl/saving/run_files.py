@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mmengine.config import Config
-from mmengine.logging import print_log
+from mmengine.logging import MMLogger, print_log
 
 from ..console.paths import check_path
+from ..console.quiet import keep_off_console
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
 from ..models import is_pretraining
 from ..weights import read_checkpoint
@@ -85,6 +86,7 @@ def newest_intact(work_dir: str | Path) -> Path | None:
         if not fault:
             return path
         faults.append(f"{path}: {fault}")
+        keep_off_console(MMLogger.get_current_instance())  # its short form, before a run, too
         print_log(f"skipping {faults[-1]}.", logger="current", level=logging.WARNING)
     if not faults:
         return None

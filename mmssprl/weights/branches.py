@@ -4,20 +4,25 @@ The names of one network share a *prefix*, such as ``teacher.module.backbone.``.
 keys of nested dicts.
 """
 
-import functools
 import re
 from collections import Counter
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
-from mmengine.logging import print_log
 from torch import Tensor
 
 from ..errors import UserValueError
-from .checkpoint_file import read_state, weights_file
-from .names import WRAPPERS, from_dino_authors, to_torchvision
+from .checkpoint_file import read_state, say_once, weights_file
+from .names import (
+    WRAPPERS,
+    from_dino_authors,
+    name_of_transformers,
+    to_torchvision,
+    unchunked,
+    with_fitting_positions,
+)
 
 _RESNET = frozenset({"conv1.weight", "layer1.0.conv1.weight"})
 _TRUNK = re.compile(r"(conv1|bn1|layer\d+)\.")
@@ -51,13 +56,15 @@ def read_branch(
 
     If several networks fit, an average (``ema``, ``teacher``) comes first, as in timm, and a
     momentum copy last; ``prefix`` overrides this. Names of detectron2, lightly and the authors of
-    DINOv2 and DINOv3 are translated. Wrappers (``_orig_mod``) and classifiers are dropped. Raises
-    ValueError if the choice between several networks is ambiguous, or a weight is not finite.
+    DINOv2 and DINOv3 are translated. Wrappers (``_orig_mod``) and classifiers are dropped, and
+    positions of a ViT interpolated to the wanted grid. Raises ValueError if the choice between
+    several networks is ambiguous, a weight is not finite, or the names are those of transformers.
     """
     path, wanted, given = weights_file(path), wanted or {}, None
-    state = read_state(path)
+    own = read_state(path)
+    ours = to_torchvision(own)
     # A custom network may use the names of another project: keep them if more of them fit.
-    state = max(to_torchvision(state), state, key=lambda each: _most(_prefixes(each, wanted)))
+    state = max(ours, own, unchunked(ours), key=lambda each: _most(_prefixes(each, wanted)))
     if prefix is not None:
         given = WRAPPERS.sub("", prefix.rstrip(".") + "." if prefix else "")
         below = {k.removeprefix(given): v for k, v in state.items() if k.startswith(given)}
@@ -69,7 +76,7 @@ def read_branch(
         state = below
     branch = _find(path, state, wanted, given)
     require_finite(branch.tensors, path)
-    return branch
+    return replace(branch, tensors=with_fitting_positions(branch.tensors, wanted, path))
 
 
 def read_backbone(
@@ -79,12 +86,8 @@ def read_backbone(
     branch = read_branch(path, wanted)
     if branch.others:
         hint = "; `convert --prefix` chooses another" if branch.tensors.keys() >= _RESNET else ""
-        _say_once(f"{weights_file(path)}: weights read from {branch}{hint}.")
+        say_once(f"{weights_file(path)}: weights read from {branch}{hint}.")
     return branch.tensors
-
-
-_say_once = functools.cache(print_log)
-"""Log a line once per process, because a command reads its weights several times."""
 
 
 def _find(
@@ -97,6 +100,13 @@ def _find(
         # An average without BatchNorm statistics does not count.
         found = _prefixes(state, _RESNET | {"bn1.running_var"})
         found = Counter({p: n for p, n in found.items() if all(p + k in state for k in _RESNET)})
+        theirs = name_of_transformers(state)
+        if not found and theirs is not None:
+            raise UserValueError(
+                f"{path} has the names of Hugging Face's transformers, such as {theirs}, which are "
+                "not read; take the same network of timm (timm/NAME) or torchvision (supervised), "
+                "or its authors' file."
+            )
     most = _most(found)
 
     def rank(prefix: str) -> tuple[int, int, bool, bool]:

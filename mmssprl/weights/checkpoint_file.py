@@ -1,6 +1,7 @@
 """Read files of weights without running any code in them."""
 
 import codecs
+import functools
 import os
 import pickle
 import re
@@ -12,31 +13,65 @@ from typing import IO, Any
 
 import numpy as np
 import torch
-from mmengine.logging import HistoryBuffer
+from mmengine.logging import HistoryBuffer, print_log
 from safetensors.torch import load_file
 from torch import Tensor
 
 from ..console.paths import check_path
 from ..errors import UserFileNotFoundError, UserValueError
+from .stand_ins import StandIn, stand_ins_for
 
 _ARCHIVE = b"PK\x03\x04"
+_UNREAD = re.compile(r"GLOBAL (\S+)")
+"""The class that torch's reader, or ours, refuses."""
+_MOST_NAMED = 3
+_COPY_AGAIN = "copy it again, or save its state dict alone with torch.save or safetensors"
+_TAKE_FILE = "download the file itself"
+_OTHERS = [
+    (rb"$", "it is empty", "copy or download it again"),
+    (
+        rb"version https://git-lfs",
+        "it is a Git LFS pointer",
+        f"run `git lfs pull` in its folder, or {_TAKE_FILE}",
+    ),
+    (rb"<(!|html|head|\?xml)", "it is a web page", f"{_TAKE_FILE}, not its page"),
+    (rb'\{["\s]', "it is JSON", "give the file with the tensors, often next to it"),
+    (rb"\x89HDF", "it is HDF5, as Keras writes it", "give the weights of a PyTorch network"),
+    (rb"GGUF", "it is GGUF", "give the .safetensors or .pth of the same network"),
+    (rb"\x1f\x8b", "it is packed by gzip", "unpack it, and give the file in it"),
+]
+"""First bytes of files that are not weights, what they are, and what to do."""
 
 
 def read_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
     """Read what ``torch.save`` wrote, a ``.safetensors`` file, or a ``.pkl`` of detectron2.
 
     Tensors are loaded on the CPU. With ``mmap``, those of a zip archive stay in the file, which
-    must not change meanwhile. Raises ValueError for a file of another kind, a damaged one, or one
-    that holds more than tensors and plain values.
+    must not change meanwhile. A value of a class that is not read becomes a ``StandIn``, or a plain
+    dict or list. Raises ValueError for a file of another kind, a damaged one, or one that names
+    functions of the operating system.
     """
     path = weights_file(path)
     try:
         return _read(path, mmap)
     except Exception as error:  # damaged files raise almost any class
-        raise UserValueError(
-            f"{path} cannot be read ({reason_of(error)}); copy it again, or save its state dict "
-            "alone with torch.save or safetensors."
-        ) from error
+        reason, remedy = reason_of(error), _COPY_AGAIN
+        is_class = _UNREAD.search(str(error))  # then a file of text is an old pickle
+        if not (is_class or isinstance(error, PermissionError)):
+            reason, remedy = _other_file(path) or (reason, remedy)
+        raise UserValueError(f"{path} cannot be read ({reason}); {remedy}.") from error
+
+
+def _other_file(path: Path) -> tuple[str, str] | None:
+    """Return what a file is by its first bytes, and the remedy; None if they do not tell."""
+    with path.open("rb") as file:
+        start = file.read(256).removeprefix(codecs.BOM_UTF8).strip()
+    for first, kind, remedy in _OTHERS:
+        if re.match(first, start, re.IGNORECASE):
+            return kind, remedy
+    line = start.decode("latin1").splitlines()[0]
+    is_text = start.isascii() and line.isprintable()
+    return (f"it is text, {line[:40]!r}", _TAKE_FILE) if is_text else None
 
 
 def _read(path: Path, mmap: bool) -> Any:
@@ -51,8 +86,30 @@ def _read(path: Path, mmap: bool) -> Any:
         # torch's reader takes only names in UTF-8, and maps only files that it opens by name.
         source = path if os.fsencode(path) == str(path).encode(errors="replace") else file
         mapped = mmap and is_archive and source is path
-        with torch.serialization.safe_globals(_ALLOWED):
-            return torch.load(source, map_location="cpu", weights_only=True, mmap=mapped)
+        try:
+            return _load(source, _ALLOWED, mmap=mapped)
+        except pickle.UnpicklingError as error:
+            if not _UNREAD.search(str(error)):
+                raise
+        made: set[str] = set()
+        stand_ins = stand_ins_for(file, made)
+        file.seek(0)
+        content = _load(source, stand_ins | _ALLOWED, mmap=mapped)
+
+    if made:
+        first = ", ".join(map(_shown, sorted(made)[:_MOST_NAMED]))
+        more = f" and {len(made) - _MOST_NAMED} more classes" if len(made) > _MOST_NAMED else ""
+        say_once(f"{path}: values of {first}{more} are left out, as no code of a file is run.")
+    return content
+
+
+def _load(source: Path | IO[bytes], allowed: Mapping[str, Any], *, mmap: bool) -> Any:
+    with torch.serialization.safe_globals([(value, name) for name, value in allowed.items()]):
+        return torch.load(source, map_location="cpu", weights_only=True, mmap=mmap)
+
+
+say_once = functools.cache(print_log)
+"""Log a line once per process, because a command reads its weights several times."""
 
 
 def load_pickle(file: IO[bytes]) -> Any:
@@ -71,13 +128,19 @@ class _Unpickler(pickle.Unpickler):
 
 def reason_of(error: BaseException) -> str:
     """Return why a file cannot be read: the class that it names, or the class of the error."""
-    if found := re.search(r"GLOBAL (\S+)", str(error)):
-        return f"it asks for {ascii(found[1][:100])[1:-1]}, and no code of a file is run"
+    if found := _UNREAD.search(str(error)):
+        return f"it asks for {_shown(found[1])}, and no code of a file is run"
     return type(error).__name__
 
 
+def _shown(name: str) -> str:
+    return ascii(name[:100])[1:-1]
+
+
 def _statistic(owner: Any, name: Any) -> Any:
-    """Replace ``getattr``, with which mmengine's histories name four of their methods."""
+    """Replace ``getattr``: mmengine's histories name four methods, and enums name their members."""
+    if isinstance(owner, StandIn) or (isinstance(owner, type) and issubclass(owner, StandIn)):
+        return owner
     if owner is not HistoryBuffer or name not in ("min", "max", "current", "mean"):
         raise pickle.UnpicklingError("GLOBAL builtins.getattr")
     return getattr(owner, name)
@@ -92,14 +155,14 @@ _PICKLED: dict[str, Any] = {
     "collections.OrderedDict": OrderedDict,
     "_codecs.encode": codecs.encode,
 }
-_ALLOWED: list[Any] = [
-    *((value, name) for name, value in _PICKLED.items()),
-    *((value, name.replace(".core.", "._core.")) for name, value in _PICKLED.items()),
-    *(each for each in vars(np.dtypes).values() if isinstance(each, type)),
-    (_statistic, "builtins.getattr"),
-    HistoryBuffer,
-    Namespace,  # the options of other projects
-]
+_ALLOWED: dict[str, Any] = {
+    **_PICKLED,
+    **{name.replace(".core.", "._core."): value for name, value in _PICKLED.items()},
+    **{f"numpy.dtypes.{n}": each for n, each in vars(np.dtypes).items() if isinstance(each, type)},
+    "builtins.getattr": _statistic,
+    f"{HistoryBuffer.__module__}.HistoryBuffer": HistoryBuffer,
+    "argparse.Namespace": Namespace,  # the options of other projects
+}
 """Classes and functions that a checkpoint may name, in addition to those that torch allows."""
 
 
@@ -112,6 +175,13 @@ def read_state(path: str | Path) -> dict[str, Tensor]:
     content = read_checkpoint(path)
     if tensors := dict(_tensors(content)):
         return tensors
+    parts = [content, *(dict.values(content) if isinstance(content, dict) else ())]
+    network = next((type(each).__name__ for each in parts if isinstance(each, StandIn)), None)
+    if network is not None:
+        raise UserValueError(
+            f"{path} holds a pickled {_shown(network)}, whose code is not run, and no tensors; "
+            "load it where its code is, and save its state_dict() with torch.save."
+        )
     raise UserValueError(
         f"{path} holds a {type(content).__name__} without named tensors; give a *_backbone.pth, a "
         "training checkpoint or a published file."
@@ -119,7 +189,8 @@ def read_state(path: str | Path) -> dict[str, Tensor]:
 
 
 def _tensors(content: Any, prefix: str = "", depth: int = 8) -> Iterator[tuple[str, Tensor]]:
-    for key, value in content.items() if isinstance(content, Mapping) else ():
+    # Not ``content.items``: a file may set attributes of an OrderedDict.
+    for key, value in dict.items(content) if isinstance(content, dict) else ():
         if not isinstance(key, str) or key.startswith("optim"):
             continue  # moments of an optimizer may have the names of the weights
         if isinstance(value, np.ndarray) and value.dtype.kind in "fi":

@@ -1,10 +1,15 @@
 """Translate the tensor names of other projects to ours, and to detectron2's."""
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import torch
 from torch import Tensor
+
+from .._dependencies import is_importable
+from .checkpoint_file import say_once
 
 _DETECTRON2_STEM = "stem.conv1.norm.weight"
 """A tensor that only detectron2's ResNets have."""
@@ -58,6 +63,14 @@ def to_torchvision(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     }
 
 
+_CHUNKED = re.compile(r"\bblocks\.\d+\.(?=\d+\.(?:norm|attn|ls|mlp)\d?\b)")
+
+
+def unchunked(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Drop the numbers of chunks: in DINOv2's trainings, ``blocks.1.5.`` is the sixth block."""
+    return {_CHUNKED.sub("blocks.", key): value for key, value in state.items()}
+
+
 _OF_DINO = {"mask_token", "cls_token", "blocks.0.ls1.gamma"}
 """Names that only the files of DINOv2's and DINOv3's authors have."""
 _OF_DINOV3 = "rope_embed.periods"
@@ -98,3 +111,42 @@ def from_dino_authors(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         of_class, of_patches = torch.tensor_split(named["pos_embed"], [1], dim=1)  # (1, 1 + P, C)
         named |= {"cls_token": named["cls_token"] + of_class, "pos_embed": of_patches}
     return named
+
+
+_POSITIONS = "pos_embed"
+
+
+def with_fitting_positions(
+    state: Mapping[str, Tensor], wanted: Mapping[str, Tensor], file: str | Path
+) -> dict[str, Tensor]:
+    """Interpolate the positions of a ViT (1, tokens, C) to a wanted square grid, as timm does.
+
+    Others are returned unchanged.
+    """
+    own = state.get(_POSITIONS)
+    needed = wanted.get(_POSITIONS)
+    if own is None or needed is None or not own.dim() == needed.dim() == 3:
+        return dict(state)
+    new = math.isqrt(needed.shape[1])
+    num_prefix = needed.shape[1] - new**2  # tokens of the class, or none
+    old = math.isqrt(max(0, own.shape[1] - num_prefix))
+    is_square = own.shape[1] == old**2 + num_prefix > num_prefix
+    is_same_width = own.shape[::2] == needed.shape[::2]
+    if own.shape == needed.shape or not (is_square and is_same_width and is_importable("timm")):
+        return dict(state)
+    from timm.layers import resample_abs_pos_embed
+
+    say_once(f"{file}: positions interpolated from {old} x {old} patches to {new} x {new}.")
+    resized = resample_abs_pos_embed(own, [new, new], num_prefix_tokens=num_prefix)
+    return {**state, _POSITIONS: resized}
+
+
+_OF_TRANSFORMERS = re.compile(
+    r"(?:^|\.)(?:embedder\.embedder\.convolution|embeddings\.(?:cls_token|class_embedding|patch_emb"
+    r"edding)|attention\.(?:attention|self)\.query)"
+)
+
+
+def name_of_transformers(state: Iterable[str]) -> str | None:
+    """Return the first name in the layout of Hugging Face's transformers, None if there is none."""
+    return next((key for key in state if _OF_TRANSFORMERS.search(key)), None)

@@ -1,3 +1,4 @@
+import re
 import shutil
 from types import SimpleNamespace
 from unittest import mock
@@ -152,6 +153,35 @@ def test_options_that_fit_no_training(options, words, photos, tmp_path, started,
     assert all(word in printed for word in words.split())
     assert (printed.count("\n"), out) == (1, "")
     assert not (tmp_path / "run").exists()
+
+
+def test_gpus_without_a_gpu_are_called_so(photos, tmp_path, on_cpu, capsys):
+    assert main(["pretrain", str(photos), "--gpus", "2", "--dry-run"]) == 2
+    line = "gpus needs a GPU, but got 2 and torch finds none; leave it out to train on the CPU"
+    assert line in capsys.readouterr().err
+
+
+USED = [
+    ("--teacher missing.pth", "there is no missing.pth"),
+    ("--teacher timm/nothing", "timm .* has no network 'nothing'"),
+    ("--teacher empty.pth", "empty.pth cannot be read"),
+    ("--probe missing", "there is no missing"),
+    ("--cfg-options model.head.epsilom=1", "unexpected keyword argument 'epsilom'"),
+    ("--image-px 31", "image_px"),
+    ("", "work_dir must be new or empty"),
+]
+
+
+@pytest.mark.parametrize(("options", "error"), USED)
+def test_a_used_work_dir_is_told_after_other_mistakes(
+    options, error, photos, tmp_path, started, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/notes.txt").touch()
+    (tmp_path / "empty.pth").touch()
+    assert main(["pretrain", str(photos), "--work-dir", "run", *options.split()]) == 2
+    assert re.search(error, capsys.readouterr().err)
 
 
 def test_a_resumed_run_refuses_what_its_config_decides(photos, tmp_path, started, capsys):

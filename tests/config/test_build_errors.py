@@ -28,7 +28,9 @@ def start(folder, **options):
 
 @pytest.mark.parametrize(("key", "value", "message"), BUILT)
 def test_a_value_that_a_part_does_not_take(tmp_path, key, value, message):
-    with pytest.raises(UserError, match=rf"toy.py: {message}.*correct it") as caught:
+    with pytest.raises(
+        UserError, match=rf"toy.py: {message}.*; change .* in the file or by --cfg-options"
+    ) as caught:
         start(tmp_path, **{key: value})
     assert "\n" not in str(caught.value)
 
@@ -47,7 +49,9 @@ def test_what_parts_raise_while_they_work(tmp_path, monkeypatch, place, kind, te
         raise kind(text)
 
     monkeypatch.setattr(f"helpers.engine.toy_run.{place}", broken)
-    with pytest.raises(UserError, match=rf"^{tmp_path}/toy.py: {text}; correct it"):
+    with pytest.raises(
+        UserError, match=rf"^{tmp_path}/toy.py: {text}; change the value in the file"
+    ):
         start(tmp_path, **{"train_dataloader.num_workers": workers})
 
 

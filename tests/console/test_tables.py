@@ -17,8 +17,19 @@ def test_markdown_is_aligned_and_escaped():
     assert len(text.splitlines()) == 3
 
 
+def test_a_long_path_loses_its_middle_and_keeps_the_row_in_one_line():
+    path = f"/home/someone/{'projects/' * 8}runs/distilled/ssprl_resnet18_backbone.pth"
+    rows = {"teacher": (path, "sees each image once"), "weights": (f"timm/vit:{path}", "as asked")}
+    lines = reasons_table({**rows, "seed": ("0", "as asked")}).splitlines()
+    assert [line[2:13].strip() for line in lines] == ["teacher", "weights", "seed"]
+    end = "jects/runs/distilled/ssprl_resnet18_backbone.pth"[-39:]
+    assert lines[0][13:] == f"/home/someone/proj...{end}  sees each image once"
+    assert lines[1][13:].startswith("timm/vit:/home/som...")
+    assert {line.index("  ", 13) for line in lines[:2]} == {73}
+
+
 def test_a_choice_longer_than_a_line_stays_in_its_column():
-    values = f"levels=[{'1,' * 150}]"
+    values = f"data_root=/home/someone,levels=[{'1,' * 150}]"
     lines = reasons_table({"seed": ("0", "fixed"), "options": (values, "as asked")}).splitlines()
     assert max(map(len, lines)) <= CONSOLE_WIDTH
     assert {line[:13].strip() for line in lines} == {"seed", "options", ""}

@@ -109,3 +109,12 @@ def test_too_short_to_tell():
     short = [record for record in records if record["step"] < LEAST_STEPS]
     assert short[-1]["epochs_done"] > 3
     assert diagnose("log", short).verdict == "too_short"
+
+
+def test_a_complete_run_is_whole_though_its_log_ends_before_its_last_step(tmp_path):
+    """Lines come every few steps: the last one is of step 96 of 100, in epoch 9.6 of 10."""
+    records = run(epochs=9)
+    records.append({**records[-1], "epochs_done": 9.6, "progress": 0.96, "step": 960})
+    assert diagnose(tmp_path, records).lines[0].endswith("9.6 epochs, 96% of the training")
+    (tmp_path / "ssprl_resnet18_backbone.pth").touch()
+    assert diagnose(tmp_path, records).lines[0].endswith("10.0 epochs, 100% of the training")

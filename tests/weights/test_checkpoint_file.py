@@ -102,3 +102,30 @@ class TestPickles:
             with (tmp_path / "w.pkl").open("rb") as file, pytest.raises((TypeError, ValueError)):
                 load_pickle(file)
         assert not hasattr(collections.OrderedDict, "mark")
+
+
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:abc\nsize 44\n"
+OTHERS = {
+    POINTER: r"it is a Git LFS pointer\); run `git lfs pull` in its folder, or download",
+    b"\n<!DOCTYPE html><html>": r"it is a web page\); download the file itself",
+    b"\xef\xbb\xbf<?xml version='1.0'?><Error>": r"it is a web page\); download the file itself",
+    b'{"metadata": {}, "weight_map": {}}': r"it is JSON\); give the file with the tensors",
+    b"Entry not found": r"it is text, 'Entry not found'\); download the file itself",
+    b"\x89HDF\r\n\x1a\n\0\0": r"it is HDF5, as Keras writes it\); give the weights of a PyTorch",
+    b"GGUF\x03\0\0\0": r"it is GGUF\); give the \.safetensors or \.pth",
+    b"\x1f\x8b\x08\0\0": r"it is packed by gzip\); unpack it",
+    b" \n": r"it is empty\); copy or download it again",
+    b"\x80\x02\xff": r"\w+\); copy it again, or save its state dict alone",
+}
+
+
+@pytest.mark.parametrize("suffix", [".pth", ".safetensors", ".pkl"])
+@pytest.mark.parametrize("content", OTHERS, ids=lambda content: ascii(content[:12]))
+def test_a_file_of_another_kind_is_called_so(content, suffix, tmp_path):
+    path = tmp_path / f"w{suffix}"
+    path.write_bytes(content)
+    with pytest.raises(
+        ValueError, match=rf"w\{suffix} cannot be read \({OTHERS[content]}"
+    ) as caught:
+        read_checkpoint(path)
+    assert "\n" not in str(caught.value)

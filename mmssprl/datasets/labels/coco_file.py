@@ -169,7 +169,7 @@ def read_json(path: str | Path, name: str) -> Any:
         return json.loads(Path(path).read_bytes(), object_pairs_hook=_without_repeats)
     except (OSError, ValueError, RecursionError) as error:
         raise UserValueError(
-            f"{name}: must be JSON, but {error}; correct it, or move it away."
+            f"{name}: must be JSON, but {error}; export it again, or move it away."
         ) from error
 
 
@@ -196,7 +196,8 @@ def check_coco(name: str, content: dict[str, Any]) -> None:
                 if value is not None and not fits(value):
                     raise UserValueError(
                         f"{name}: {key} must be {rule}, but {kind[:-1]} "
-                        f"{reprlib.repr(entry.get('id'))} has {reprlib.repr(value)}; correct it."
+                        f"{reprlib.repr(entry.get('id'))} has {reprlib.repr(value)}; "
+                        "change or delete it."
                     )
     for annotation in content["annotations"]:
         for key, known in (("image_id", images), ("category_id", categories)):
@@ -213,7 +214,7 @@ def _check_entries(name: str, kind: str, entries: list[Any], needed: Sequence[st
         if not isinstance(entry, dict) or not all(_fits(key, entry.get(key)) for key in needed):
             raise UserValueError(
                 f"{name}: each entry of {kind} must have {' and '.join(needed)}, but entry "
-                f"{number} is {reprlib.repr(entry)}; correct it."
+                f"{number} is {reprlib.repr(entry)}; complete or delete the entry."
             )
 
 

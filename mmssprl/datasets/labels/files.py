@@ -196,7 +196,7 @@ def check_indices(
         if beyond := [index for index in indices if index >= len(classes)]:
             raise UserValueError(
                 f"{name}: each class must be an index of the {len(classes)} classes of {source}, "
-                f"but got {beyond[0]}; correct it, or list all classes there."
+                f"but got {beyond[0]}; list all classes there, or change the index."
             )
 
 

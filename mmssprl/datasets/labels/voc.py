@@ -117,7 +117,7 @@ def parse(path: Path, name: str) -> ET.Element:
         return ET.fromstring(re.sub(r"^\s*<\?xml.*?\?>", "", text))
     except (ET.ParseError, ValueError, LookupError, RecursionError) as error:
         raise UserValueError(
-            f"{name}: must be XML, but {error}; correct it, or move it out of the data."
+            f"{name}: must be XML, but {error}; export it again, or move it out of the data."
         ) from error
 
 

@@ -119,7 +119,7 @@ def _mistake(text: str, number: int, line: str) -> str:
     return (
         f"{text}, line {number}: must be 'class x y width height' or 'class x1 y1 x2 y2 x3 y3 ...' "
         f"(a polygon), with a class index up to {_MOST_CLASSES:,} and coordinates from 0 to 1, but "
-        f"is {line[:60]!r}; correct it."
+        f"is {line[:60]!r}; rewrite or delete the line."
     )
 
 
@@ -182,7 +182,8 @@ def _settings(files: Files) -> dict[str, dict[str, Any]]:
             content = yaml.load("\n".join(files.read_lines(name)), yaml.BaseLoader)  # noqa: S506
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise UserValueError(
-                f"{name}: must be YAML, but {' '.join(str(error).split())}; correct it."
+                f"{name}: must be YAML, but {' '.join(str(error).split())}; edit that line, or "
+                "move the file away."
             ) from error
         if not isinstance(content, dict) or not ("names" in content or set(content) >= _OF_DATA):
             continue
@@ -215,7 +216,7 @@ def _names(name: str, names: Any) -> list[str]:
     if not (found and are_texts):
         raise UserValueError(
             f"{name}: names must be a list of classes or a dict by index from 0, none of them "
-            f"empty, but is {reprlib.repr(names)}; correct it."
+            f"empty, but is {reprlib.repr(names)}; write `names: [FIRST, SECOND]`."
         )
     return found
 
@@ -232,7 +233,7 @@ def _listed(
             if not names and key != "test":
                 raise UserValueError(
                     f"{source}: {key} must name a folder or a list of images in the data, but "
-                    f"{str(entry)[:60]!r} has none; correct it."
+                    f"{str(entry)[:60]!r} has none; write its path below the data, or delete {key}."
                 )
             listed.setdefault(split_of(key), []).extend(names)
     if listed.get("train") == listed.get("val"):

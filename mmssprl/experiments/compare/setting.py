@@ -108,7 +108,8 @@ def check_configs(setting: CompareSetting, methods: list[Method]) -> None:
         if name:
             raise UserValueError(
                 f"all methods must train the same backbone, but {method.key} has {name} = "
-                f"{got.get(name)} in place of {expected.get(name)}; correct its config."
+                f"{got.get(name)} in place of {expected.get(name)}; set "
+                f"model.backbone.{name} = {expected.get(name)} in {method.config}."
             )
 
 

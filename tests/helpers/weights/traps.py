@@ -1,5 +1,10 @@
 """Files that would run code."""
 
+from pathlib import Path
+
+SPRUNG = "sprung"
+"""Folder that the traps below make in the current one."""
+
 
 class Call:
     """Unpickled, it calls a function."""
@@ -9,3 +14,57 @@ class Call:
 
     def __reduce__(self):
         return self.call
+
+
+def spring():
+    Path(SPRUNG).mkdir(exist_ok=True)
+
+
+class OnNew:
+    """Runs code when an object is made."""
+
+    def __new__(cls):
+        spring()
+        return super().__new__(cls)
+
+
+class OnState:
+    """Runs code when an object gets its attributes."""
+
+    def __init__(self):
+        self.number = 1
+
+    def __setstate__(self, state):
+        spring()
+
+
+class OnItem(dict):
+    """Runs code when a dict is filled."""
+
+    def __setitem__(self, key, value):
+        spring()
+        super().__setitem__(key, value)
+
+
+class OnAppend(list):
+    """Runs code when a list is filled."""
+
+    def append(self, value):
+        spring()
+        super().append(value)
+
+    def extend(self, values):
+        spring()
+        super().extend(values)
+
+
+def traps():
+    """Return one of each kind, by what the file does."""
+    return {
+        "calls a function": Call(spring),
+        "evaluates a text": Call(eval, f"__import__('os').mkdir({SPRUNG!r})"),
+        "makes an object": OnNew(),
+        "sets a state": OnState(),
+        "fills a dict": OnItem(a=1),
+        "fills a list": OnAppend([1]),
+    }
