@@ -29,6 +29,7 @@ from ..datasets.unlabeled_images import IMAGE_FOLDER
 from ..errors import UserTypeError, UserValueError, called
 from ..pixels import Pixels
 from ..system.environment import freed_memory_kept, usable_cores
+from ..system.stopping import signals
 from .backbone import Crops, FeatureBackbone, borrowed, choose_device, load_backbone
 
 ImageSource = str | Path | Sequence[str | Path] | UnlabeledImages
@@ -205,6 +206,7 @@ def extract(
         explain_timeout(lambda: "the features"),
     ):
         for good, cut, sizes, bad, own in watch(loader, "features", shown=options.progress):
+            signals.progress()  # a probe in a training is no step that is stuck
             unreadable = [(names[index], why) for index, why in bad]
             all_unreadable += unreadable
             parts = [_run(model, flat, most_pixels, device, pooled) for flat in cut]

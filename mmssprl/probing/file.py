@@ -22,6 +22,7 @@ from ..errors import refuse_damaged
 from ..features.backbone import Crops, FeatureBackbone
 from ..features.extract import FeatureOptions, extract, joined
 from ..system.outputs import write_whole
+from ..system.stopping import signals
 from ..weights import RANDOM, SUPERVISED, TIMM
 
 START = "start"  # weights of a file
@@ -202,6 +203,7 @@ class Scored(NamedTuple):
         areas = []
         classes = [*zip(self.values.double().T, self.labels.T, strict=True)]
         for scores, labels in watch(classes, "interval of the mAP"):
+            signals.progress()
             order = scores.argsort(descending=True)
             drawn, labels = counts[:, order], labels[order]
             positive = drawn * (labels == 1)
