@@ -51,7 +51,10 @@ def refused(tmp_path, text, match):
         ('{"images": "\udcff"}', "must be JSON, but 'utf-8' codec"),
         ('{"images": ' + "9" * 5000 + "}", "4300"),
         *(("[]", "no list 'images'"), ("3", "no list 'images'"), ('{"images": {}}', "no list")),
-        *((json.dumps({**GOOD, kind: [5]}), f"entry of {kind} .* is 5; complete or delete") for kind in LISTS),
+        *(
+            (json.dumps({**GOOD, kind: [5]}), f"entry of {kind} .* is 5; complete or delete")
+            for kind in LISTS
+        ),
     ],
     ids=lambda value: value[:20],
 )
