@@ -81,7 +81,7 @@ class Normalisation(NamedTuple):
     def equals(self, other: "Normalisation") -> bool:
         """Whether the numbers are the same, up to rounding."""
         pairs = [*zip(self.mean, other.mean, strict=False), *zip(self.std, other.std, strict=False)]
-        is_close = all(math.isclose(one, two, abs_tol=1e-3) for one, two in pairs)
+        is_close = all(math.isclose(one, two, rel_tol=1e-5, abs_tol=1e-9) for one, two in pairs)
         return len(self.mean) == len(other.mean) and is_close
 
     def fits(self, pixels: Pixels | None) -> bool:

@@ -36,6 +36,9 @@ MAX_BYTES = 8 * MAX_PIXELS
 _LARGE_BYTES = 2**20
 """Size of a JPEG file (bytes) above which the header is checked before decoding."""
 _JPEG_START = b"\xff\xd8\xff"
+_ORIENTATION = 0x0112  # of EXIF
+_SIDEWAYS = (5, 6, 7, 8)
+"""Orientations that swap width and height."""
 
 
 class OutOfBoundsError(ValueError):
@@ -54,6 +57,15 @@ class ImageReadError(UserValueError):
         return on_one_line(
             f"{self.path}: must be a complete image, but {self.reason}; replace or remove the file."
         )
+
+
+def stored_size(image: Image.Image) -> tuple[tuple[int, int], int]:
+    """Return width and height (px) of the stored pixels, and the EXIF orientation, 1 to 8."""
+    orientation = image.getexif().get(_ORIENTATION, 1)
+    # Pillow gives the size of a TIFF as it is shown.
+    is_shown = image.format == "TIFF" and orientation in _SIDEWAYS
+    width, height = image.size
+    return ((height, width) if is_shown else (width, height)), orientation
 
 
 def read_image(path: str | Path) -> Tensor:

@@ -72,8 +72,9 @@ def explain_timeout(name: Callable[[], str]) -> Iterator[None]:
         if found is None:
             raise
         raise UserRuntimeError(
-            f"the processes of {name()} gave no batch for {found[1]} s; check the disk of the "
-            f"images, the memory and {SHARED_MEMORY}, or read without processes, num_workers=0."
+            f"the processes of {name()} gave no batch for {found[1]} s; resume if the command "
+            f"was suspended, else check the disk of the images, the memory and {SHARED_MEMORY}, or "
+            "read without processes, num_workers=0."
         ) from error
 
 
@@ -99,6 +100,8 @@ def _tensors_in(value: Any) -> Iterator[Tensor]:
     elif isinstance(value, list | tuple):
         for each in value:
             yield from _tensors_in(each)
+    elif isinstance(getattr(value, "tensor", None), Tensor):  # boxes of mmdet
+        yield value.tensor
 
 
 def _shared_bytes(loader: Any) -> int:
@@ -130,10 +133,12 @@ def _same_generators() -> Iterator[None]:
     """Leave the random generators of Python, numpy and torch as they were."""
     of_python = random.getstate()
     of_numpy = np.random.get_state()  # noqa: NPY002  OpenMMLab's transforms draw from it
-    with torch.random.fork_rng(devices=[]):
-        yield
-    random.setstate(of_python)
-    np.random.set_state(of_numpy)  # noqa: NPY002
+    try:
+        with torch.random.fork_rng(devices=[]):
+            yield
+    finally:
+        random.setstate(of_python)
+        np.random.set_state(of_numpy)  # noqa: NPY002
 
 
 def has_room_for_process() -> bool:

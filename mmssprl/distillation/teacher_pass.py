@@ -117,7 +117,7 @@ def run_pass(
     done = state["done"]
     # A pass that begins leaves nothing of an earlier one.
     arrays = kept_arrays(folder, state)
-    maps, identities = [_open(*array, "ab" if done else "wb") for array in arrays]
+    maps, identities = [_open(*array, "r+b" if done else "wb") for array in arrays]
     projection = _read_components(folder) if done else None
     sample: dict[int, np.ndarray] = {}
     loader: Any = DataLoader(

@@ -64,9 +64,14 @@ class ConsoleRunner(Runner):
             super().save_checkpoint(*args, **kwargs)
 
     def load_checkpoint(self, *args: Any, **kwargs: Any) -> Any:
-        """Load weights without mmengine's print of the backend."""
-        with redirect_stdout(io.StringIO()):
-            return super().load_checkpoint(*args, **kwargs)
+        """Load weights; of what mmengine prints, log all but the line of the backend."""
+        with redirect_stdout(io.StringIO()) as printed:
+            found = super().load_checkpoint(*args, **kwargs)
+        lines = printed.getvalue().strip().splitlines()
+        kept = [line for line in lines if not line.startswith("Loads checkpoint by ")]
+        if any(kept):
+            self.logger.warning("\n".join(kept))
+        return found
 
     def resume(self, filename: str, *args: Any, **kwargs: Any) -> None:
         """Resume, and say after which epoch."""

@@ -205,7 +205,11 @@ def diagnose(run: str | Path, records: Sequence[Record] | None = None) -> Diagno
     else:
         verdict, words = HEALTHY, ["healthy: no sign of trouble"]
     # The log's last line is up to an interval before the last step.
-    is_complete = any(Path(run).glob("*_backbone.pth"))
+    exported = [path.stem for path in Path(run).glob("*_backbone.pth")]
+    interval = last["progress"] - (records[-2]["progress"] if len(records) > 1 else 0.0)
+    # An export may be that of the best probe, or of a shorter training that this run resumed.
+    is_exported = any(not stem.endswith("_best_backbone") for stem in exported)
+    is_complete = is_exported and last["progress"] + interval >= 1
     share = 1.0 if is_complete else last["progress"]
     epochs = last["epochs_done"] / last["progress"] * share
     done = f"{epochs:.1f} epochs, {share:.0%} of the training"

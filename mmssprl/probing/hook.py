@@ -22,6 +22,7 @@ from ..models.unwrap import unwrap
 from ..registry import HOOKS
 from ..saving.checkpoint_hooks import backbone_file, save_backbone
 from ..system.outputs import whole_file
+from ..system.stopping import signals
 from ..weights import RANDOM, SUPERVISED, has_supervised, read_checkpoint
 from .data import LabelledSplit, ProbeData, find_probe_data, read_masks
 from .file import (
@@ -108,11 +109,13 @@ class ProbeHook(Hook):
 
     def after_train_epoch(self, runner: Runner) -> None:
         """Score this epoch's weights if a probe is due."""
-        if not is_main_process():
-            return
         epoch = runner.epoch + 1
-        if epoch % self.interval == 0 or epoch == runner.max_epochs:
+        if epoch % self.interval and epoch != runner.max_epochs:
+            return
+        signals.saves()  # a signal waits for the first process, which probes
+        if is_main_process():
             self._probe(runner, epoch, TRAINED, self._model(runner))
+            signals.progress()
 
     def after_train(self, runner: Runner) -> None:
         """Log which weights were the best."""

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from ..console.progress import at_work
 from ..errors import UserValueError
+from ..system.stopping import signals
 from .measures import mean_average_precision, mean_iou
 
 STRENGTHS = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5)
@@ -146,6 +147,7 @@ def _cross_validate(
     scores: dict[float, float] = {}
     fits: dict[float, list[LinearProbe]] = {}
     for strength in strengths:
+        signals.progress()
         fits[strength] = fit.minimise(strength, _FOLDS_TOLERANCE)
         for fold, fitted in enumerate(fits[strength]):
             logits[in_fold == fold] = fitted(features[in_fold == fold])

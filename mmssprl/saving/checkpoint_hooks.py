@@ -22,6 +22,7 @@ from ..models import PretrainingModel
 from ..models.unwrap import unwrap
 from ..registry import HOOKS
 from ..system.outputs import num_checkpoints, require_space, sweep_parts, whole_file, write_whole
+from ..system.stopping import signals
 from ..weights import write_description
 from .checkpoint_checks import require_finite_state
 from .run_files import POINTER
@@ -103,6 +104,7 @@ class SafeCheckpointHook(CheckpointHook):
 
     def _save_checkpoint_with_step(self, runner: Runner, step: int, meta: dict[str, Any]) -> None:
         """Write first, then delete; mmengine deletes first. Called on every rank."""
+        signals.saves()
         require_finite_state(runner, meta["iter"])
         outdated: list[int] = []
         if self.max_keep_ckpts > 0:
@@ -114,7 +116,8 @@ class SafeCheckpointHook(CheckpointHook):
         self.last_ckpt = self._path(step)
         runner.message_hub.update_info("last_ckpt", self.last_ckpt)
         self._write(runner, step, meta)
-        if is_main_process():
+        if is_main_process():  # the others wait for it
+            signals.progress()
             write_whole(Path(runner.work_dir) / POINTER, self.last_ckpt)
             for each in outdated:
                 Path(self._path(each)).unlink(missing_ok=True)

@@ -56,6 +56,7 @@ class SaveAndStopHook(Hook):
         self._asked: tuple[Tensor, Any] | None = None
         self._saver: CheckpointHook | None = None
         self._saved_step = self._newest_step = 0
+        self._has_checkpoint = False
         self._saved_at = 0.0
 
     def before_train(self, runner: Runner) -> None:
@@ -65,6 +66,7 @@ class SaveAndStopHook(Hook):
         if get_world_size() > 1:
             self._group = distributed.new_group(backend="gloo", timeout=timeout_of(runner.cfg))
         self._saved_at, self._saved_step = time.monotonic(), runner.iter
+        self._has_checkpoint = (Path(runner.work_dir) / POINTER).exists()
 
     def before_train_epoch(self, runner: Runner) -> None:
         """Handle signals from here on, in this process and not in the loaders' workers."""
@@ -110,6 +112,7 @@ class SaveAndStopHook(Hook):
         checkpoint["meta"].update(_meaning_of_steps(runner))
         if "optimizer" in checkpoint:
             self._saved_at, self._newest_step = time.monotonic(), checkpoint["meta"]["iter"]
+            self._has_checkpoint = True
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         """Raise ValueError if samples per step or steps per epoch have changed."""
@@ -173,7 +176,7 @@ class SaveAndStopHook(Hook):
 
     def _advice(self, runner: Runner) -> str:
         command = shlex.join(self.resume_by or ())
-        if not (Path(runner.work_dir) / POINTER).exists():
+        if not self._has_checkpoint:  # noted: the disk may be what hangs
             return f"{runner.work_dir} has no checkpoint yet; start again with: {command}"
         return f"Resume after the last checkpoint in {runner.work_dir} with: {command}"
 

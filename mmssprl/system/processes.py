@@ -150,8 +150,9 @@ def explain_collectives(cfg: Mapping[str, Any]) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        is_hung = "timed out" in str(error).lower() and not isinstance(error, UserError)
-        if not is_hung or not distributed.is_initialized():
+        text = str(error).lower()
+        is_of_other = isinstance(error, UserError) or "cuda error" in text
+        if "timed out" not in text or is_of_other or not distributed.is_initialized():
             raise
         rank = distributed.get_rank()
         num_ranks = distributed.get_world_size()

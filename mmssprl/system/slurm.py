@@ -26,6 +26,8 @@ def use_step_environment(environ: MutableMapping[str, str] = os.environ) -> None
         )
     job, step, rank, local_rank, tasks = (environ[name] for name in _SRUN)
     environ.update(RANK=rank, LOCAL_RANK=local_rank, WORLD_SIZE=tasks)
+    num_nodes = int(environ.get("SLURM_STEP_NUM_NODES") or environ.get("SLURM_NNODES") or 1)
+    environ.setdefault("LOCAL_WORLD_SIZE", str(-(-int(tasks) // num_nodes)))
     environ.setdefault("MASTER_PORT", str(_FIRST_PORT + (10 * int(job) + int(step)) % _PORTS))
     if "MASTER_ADDR" not in environ:
         nodes = environ.get("SLURM_STEP_NODELIST") or environ["SLURM_NODELIST"]

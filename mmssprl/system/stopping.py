@@ -152,7 +152,8 @@ class _Signals:
                 numbers = os.read(reading, 64)
                 if 0 in numbers:
                     break
-                stops = [each for each in numbers if each in _SIGNALS]
+                # SIGUSR1 announces a limit minutes before it: a step may take longer.
+                stops = [each for each in numbers if each in {*_SIGNALS} - {Signal.SIGUSR1}]
                 if stops and not self._heard:
                     number = stops[0]
                     self._heard = time.monotonic()

@@ -37,7 +37,9 @@ def other_lists(files: Files) -> dict[str, list[str]]:
     for name in files.ending(_NOTES):
         content = read_json(files.root / name, name)
         entries = content.get("categories") if isinstance(content, dict) else None
-        if isinstance(entries, list) and all(isinstance(e, dict) and "name" in e for e in entries):
+        if not isinstance(entries, list) or not entries:
+            continue
+        if all(isinstance(entry, dict) and "name" in entry for entry in entries):
             found[name] = [str(entry["name"]) for entry in entries]
     return found
 
@@ -51,7 +53,7 @@ def agreed(lists: Mapping[str, list[str]], warnings: list[str]) -> tuple[list[st
         return None
     (first, classes), *others = lists.items()
     for name, listed in others:
-        pairs = [*zip_longest(classes, listed)]
+        pairs = [*zip_longest(classes, listed, fillvalue="")]
         unequal = [f"index {i}: {a!r} and {b!r}" for i, (a, b) in enumerate(pairs) if a != b]
         is_other = [*map(plain, classes)] != [*map(plain, listed)]
         if is_other:
@@ -122,10 +124,13 @@ def warn_of_similar(classes: Sequence[str], warnings: list[str]) -> None:
 
 
 def _titles(files: Files, name: str) -> list[str]:
+    lines = files.read_lines(name)
     # CVAT's labelmap.txt has comments and name:colour:parts:actions.
-    lines = [line for line in files.read_lines(name) if not line.startswith("#")]
+    is_map = name.lower().endswith("labelmap.txt")
+    if is_map:
+        lines = [line.split(":")[0] for line in lines if not line.startswith("#")]
     lines = "\n".join(lines).rstrip().split("\n")
-    titles = [line.split(":")[0].strip() for line in lines]
+    titles = [line.strip() for line in lines]
     if "" in titles:
         line = titles.index("") + 1
         raise UserValueError(f"{name}: line {line} must name a class; fill it.")

@@ -16,7 +16,7 @@ from .labelled_images import LabelledData, LabelledImage, Splits
 _KINDS = {
     "are copies of images of train": lambda image: image.digest,
     "have the name of an image of train before .rf., as versions of one image do": (
-        lambda image: version_of(image.path)
+        lambda image: version_of(image.path, image.label)
     ),
 }
 

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
 from ...console.paths import check_path
-from ...errors import UserFileNotFoundError, UserValueError, refuse_damaged
+from ...errors import UserError, UserFileNotFoundError, UserValueError, refuse_damaged
 from ..image_index import IMAGE_SUFFIXES, walk
 
 MASK_FOLDERS = frozenset(
@@ -23,6 +23,8 @@ CLASS_FILES = ("classes.txt", "class_names.txt", "labelmap.txt", "labels.txt", "
 """Names of files that list the classes, in lower case."""
 _MOST_NAMED, _MOST_LETTERS = 3, 120
 _MOST_COMPARED = 1000
+_MOST_SETTINGS_BYTES = 10_000
+"""Largest obj.data; larger files of this suffix hold something else."""
 _FILES = (".json", ".yaml", ".yml")
 """Suffixes of the files that may be given instead of their folder."""
 
@@ -75,6 +77,20 @@ class Files:
         """Return the lines of a text file; ValueError if it is not in UTF-8."""
         with refuse_damaged(name, "text in UTF-8", "save it in UTF-8"):
             return (self.root / name).read_text("utf-8-sig").splitlines()  # Windows adds a BOM
+
+    def darknet_settings(self) -> list[tuple[str, str, str]]:
+        """Return file, key and value of each line of darknet's obj.data.
+
+        Other files with its suffix, which hold weights or anything else, are left out.
+        """
+        found = []
+        for name in self.ending(".data"):
+            if os.path.getsize(self.path(name)) > _MOST_SETTINGS_BYTES:
+                continue
+            with contextlib.suppress(UserError):  # it is no text
+                parts = [line.partition("=") for line in self.read_lines(name)]
+                found += [(name, key.strip(), value.strip()) for key, _, value in parts]
+        return found
 
     def numbered_classes(self, largest: int, warnings: list[str]) -> list[str]:
         """Return 'class 0', 'class 1', ... up to an index, with a warning."""
@@ -189,7 +205,7 @@ def unlike(rule: str, name: str, images: Sequence[str]) -> str:
 
 
 def check_indices(
-    shown: Iterable[tuple[str, Iterable[int]]], classes: Sequence[str], source: str
+    shown: Iterable[tuple[str, Iterable[int]]], classes: Sequence[object], source: str
 ) -> None:
     """Raise ValueError if a file has an index beyond the classes of a ``source``."""
     for name, indices in shown:

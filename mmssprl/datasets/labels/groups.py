@@ -13,10 +13,16 @@ _VERSION = re.compile(r"(.+)\.rf\.[^.]+", re.DOTALL)
 """Stem of a version; the first part is the name of the image that it was made of."""
 
 
-def version_of(path: str) -> str:
-    """Return the name of the image that Roboflow made a version of, or ""."""
+def version_of(path: str, label: int | None = None) -> str:
+    """Return the name of the image that Roboflow made a version of, or "".
+
+    ``label`` is the only class of each image, if there is one: folders of classes often number
+    their images alike.
+    """
     found = _VERSION.fullmatch(Path(path).stem)
-    return found[1] if found else ""
+    if not found:
+        return ""
+    return found[1] if label is None else f"{found[1]} of class {label}"
 
 
 def group_by(keys: Sequence[tuple[str, ...]]) -> list[int]:

@@ -87,9 +87,11 @@ def _by_colour(
     pixels: NDArray[np.uint8], name: str, colours: Sequence[Colour]
 ) -> NDArray[np.uint8]:
     """Return the index in ``colours`` of the pixels (H, W, 3)."""
-    found = np.full(pixels.shape[:2], -1, np.int16)
-    for index, colour in [(IGNORED, _BORDER), *enumerate(colours)]:
-        found[(pixels == np.array(colour, np.uint8)).all(-1)] = index
+    red, green, blue = np.moveaxis(pixels.astype(np.int32), -1, 0)
+    codes = red << 16 | green << 8 | blue  # one number per pixel is compared much faster
+    found = np.full(codes.shape, -1, np.int16)
+    for index, (r, g, b) in [(IGNORED, _BORDER), *enumerate(colours)]:
+        found[codes == (r << 16 | g << 8 | b)] = index
     if (found < 0).any():
         other = tuple(pixels[found < 0][0].tolist())
         raise UserValueError(

@@ -248,7 +248,7 @@ def _divide(
 
 def groups_of(images: Sequence[LabelledImage]) -> list[int]:
     """Return the index of the first image of the group of each image."""
-    return group_by([(image.digest, version_of(image.path)) for image in images])
+    return group_by([(image.digest, version_of(image.path, image.label)) for image in images])
 
 
 def _by_label(images: Sequence[LabelledImage]) -> list[list[list[int]]]:

@@ -15,13 +15,12 @@ from pycocotools import mask as run_lengths
 
 from ...console.progress import watch
 from ...errors import UserValueError
-from ..image_reading import ImageReadError, open_image
+from ..image_reading import ImageReadError, open_image, stored_size
 from .label_maps import object_mask
 from .labelled_images import LabelledImage, Object
 from .turned_masks import turn_label_images
 
 Size = tuple[int, int]
-_ORIENTATION = 0x0112
 _REVERSED = {5: (False, False), 6: (True, False), 7: (True, True), 8: (False, True)}
 """EXIF orientations that swap the sides -> whether x and y of the shown image are reversed."""
 _ROUNDING, _BEYOND = 1.02, 1.1
@@ -73,7 +72,7 @@ def measure_images(
 
 def _open(image: LabelledImage) -> _Opened:
     with open_image(image.path) as file:
-        stored, orientation = file.size, file.getexif().get(_ORIENTATION, 1)
+        stored, orientation = stored_size(file)
     turns = _REVERSED.get(orientation) if stored[0] != stored[1] else None
     shown = stored[::-1] if turns else stored
     objects = image.objects

@@ -35,7 +35,9 @@ def with_lists(files: Files, splits: Splits, warnings: list[str]) -> tuple[Split
         first, *_ = lists.values()
         if sources and PurePosixPath(first).parts[-3:-2] == ("ImageSets",):
             continue  # each task has its own, such as Segmentation
-        pair = next((pair for pair in PAIRS if {*pair} <= {*lists}), ())
+        # Next to splits of the data, trainval is the two of them joined.
+        pairs = PAIRS[1:] if sources else PAIRS
+        pair = next((pair for pair in pairs if {*pair} <= {*lists}), ())
         try:
             read = [read_list(files, lists[stem], images) for stem in pair]
         except UserError:
@@ -76,8 +78,13 @@ def read_list(files: Files, name: str, images: Container[str]) -> list[str]:
     found = {}
     for line in map(str.strip, files.read_lines(name)):
         if line:
-            whole = files.find_image(line, name, is_moved=True)
-            found[line] = whole or files.find_image(line.rsplit(maxsplit=1)[0], name, is_moved=True)
+            first = line.rsplit(maxsplit=1)[0]
+            exact = next((each for each in (line, first) if each in images), None)
+            found[line] = (
+                exact
+                or files.find_image(line, name, is_moved=True)
+                or files.find_image(first, name, is_moved=True)
+            )
     missing = [line for line, image in found.items() if image not in images]
     if len(missing) < len(found):
         refuse_missing(
@@ -90,17 +97,18 @@ def _groups(files: Files) -> list[dict[str, str]]:
     """Return the lists next to each other by what they list, those of obj.data first."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
     texts = files.ending(".txt")
-    for name in files.ending(".data"):
-        for line in files.read_lines(name):
-            key, _, path = line.partition("=")
-            last = PurePosixPath(path.strip()).name
-            listed = [text for text in texts if PurePosixPath(text).name == last]
-            if listed and (split := split_of(key.strip())):
-                found[name][split] = listed[0]
+    for name, key, path in files.darknet_settings():
+        last = PurePosixPath(path).name
+        listed = [text for text in texts if PurePosixPath(text).name == last]
+        if listed and (split := split_of(key)):
+            found[name][split] = listed[0]
 
     folders = [os.path.dirname(name) for name in files.photographs]
     around = f"/{os.path.commonpath(folders)}/" if folders else "/"
+    labelled = {name.rpartition(".")[0] for name in files.photographs}
     for name in texts:
+        if name.rpartition(".")[0] in labelled:  # the labels of an image named test1.jpg
+            continue
         folder = os.path.dirname(name)
         stem = PurePosixPath(name).stem.lower()
         last, *above = [*reversed(folder.lower().split("/")), ""]

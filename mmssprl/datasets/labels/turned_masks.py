@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...errors import UserValueError
-from ..image_reading import open_image
+from ..image_reading import open_image, stored_size
 from .labelled_images import LabelledImage
 
-_ORIENTATION = 0x0112  # of EXIF
 _TURNED = range(2, 9)
 
 
@@ -25,8 +24,7 @@ def turn_label_images(images: Sequence[LabelledImage], warnings: list[str]) -> l
         if image.mask is None or not all(image.size):
             continue
         with open_image(image.path) as file:
-            stored = file.size
-            orientation = file.getexif().get(_ORIENTATION, 1)
+            stored, orientation = stored_size(file)
         with open_image(image.mask) as file:
             size = file.size
         if size not in (stored, image.size):

@@ -76,14 +76,18 @@ def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list
     lines = _read_lines(files, dict(texts), warnings)
     settings = _settings(files)
     lists = {name: content["names"] for name, content in settings.items() if "names" in content}
+    shown = [(found[image], [label for label, _ in own]) for image, own in lines.items()]
     if listed := agreed(lists | other_lists(files), warnings):
         classes, source = listed
         _check_counts(files, settings, classes, source)
     else:
+        for name, content in settings.items():
+            said = str(content.get("nc", "")).strip()
+            if said.isdigit():
+                check_indices(shown, range(int(said)), f"nc of {name}")
         largest = max((label for own in lines.values() for label, _ in own), default=0)
         classes = files.numbered_classes(largest, warnings)
         source = ""
-    shown = ((found[image], [label for label, _ in own]) for image, own in lines.items())
     check_indices(shown, classes, source)
     names = files.images if any(map(is_label_image, found)) else files.photographs
     images = {
@@ -202,11 +206,9 @@ def _check_counts(
     for name, content in settings.items():
         if "nc" in content:
             check_count(str(content["nc"]), f"nc of {name}", classes, source)
-    for name in files.ending(".data"):
-        for line in files.read_lines(name):
-            key, _, said = line.partition("=")
-            if key.strip() == "classes":
-                check_count(said, f"classes of {name}", classes, source)
+    for name, key, said in files.darknet_settings():
+        if key == "classes":
+            check_count(said, f"classes of {name}", classes, source)
 
 
 def _names(name: str, names: Any) -> list[str]:

@@ -139,7 +139,7 @@ def test_lists_of_two_folders_must_agree(tmp_path):
     (write_yolo(tmp_path) / "data.yaml").unlink()
     for split, text in (("train", b"disc\nsquare\n"), ("val", b"disc\n")):
         file(f"labels/{split}/classes.txt", text)(tmp_path)
-    refused(tmp_path, "detect", "train/classes.txt and labels/val/.* 1: 'square' and None")
+    refused(tmp_path, "detect", "train/classes.txt and labels/val/.* 1: 'square' and ''")
 
 
 @pytest.mark.parametrize(
