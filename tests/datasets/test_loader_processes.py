@@ -136,7 +136,8 @@ def test_a_process_that_gives_no_batch_ends_in_one_line():
     loader = loader_of(Asleep(), timeout=1)
     message = (
         "^the processes of val_dataloader gave no batch for 1 s; resume if the command was "
-        "suspended, else check the disk of the images, the memory and /dev/shm, or read without processes, num_workers=0.$"
+        "suspended, else check the disk of the images, the memory and /dev/shm, "
+        "or read without processes, num_workers=0.$"
     )
     with pytest.raises(UserRuntimeError, match=message), explain_timeout(lambda: "val_dataloader"):
         next(iter(loader))

@@ -118,3 +118,17 @@ def test_a_complete_run_is_whole_though_its_log_ends_before_its_last_step(tmp_pa
     assert diagnose(tmp_path, records).lines[0].endswith("9.6 epochs, 96% of the training")
     (tmp_path / "ssprl_resnet18_backbone.pth").touch()
     assert diagnose(tmp_path, records).lines[0].endswith("10.0 epochs, 100% of the training")
+
+
+@pytest.mark.parametrize(
+    ("file", "last", "shown"),
+    [
+        ("ssprl_resnet18_best_backbone.pth", 0.96, "9.6 epochs, 96%"),  # of a probe, in between
+        ("ssprl_resnet18_backbone.pth", 0.5, "5.0 epochs, 50%"),  # of a run that is now longer
+    ],
+)
+def test_other_exports_do_not_make_a_run_complete(file, last, shown, tmp_path):
+    records = [{**each, "progress": each["progress"] * last / 0.9} for each in run(epochs=9)]
+    records[-1] |= {"epochs_done": 10 * last, "progress": last}
+    (tmp_path / file).touch()
+    assert diagnose(tmp_path, records).lines[0].endswith(f"{shown} of the training")

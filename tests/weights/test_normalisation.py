@@ -115,6 +115,21 @@ def test_numbers_that_the_user_chose_stay_with_a_warning(said):
     assert wanted in said[0]
 
 
+def test_unknown_numbers_of_four_channels_leave_those_of_the_config(said):
+    pixels = {"channels": 4, "dtype": "uint8"}
+    cfg = transfer_config(mean=[9.0] * 4, std=[8.0] * 4, pixels=pixels)
+    take_normalisation(cfg, Normalisation())  # of a file without a description
+    assert cfg.model.data_preprocessor.mean == [9] * 4
+    assert said == []
+
+
+def test_small_numbers_of_floating_point_channels_are_told_apart():
+    held = Pixels(2, "float32")
+    own = Normalisation((3e-4, 4e-4), (2e-4, 3e-4), pixels=held)
+    assert not own.equals(Normalisation((1e-3, 1e-4), (1e-3, 9e-4), pixels=held))
+    assert own.equals(own._replace(mean=(3e-4 + 1e-10, 4e-4)))
+
+
 def test_numbers_of_16_bit_colours_are_scaled_and_of_other_channels_refused():
     own = Normalisation((25700.0,) * 3, (12850.0,) * 3, "w.json", UINT16)
     cfg = transfer_config(mean=[*IMAGENET_MEAN], std=[*IMAGENET_STD])
