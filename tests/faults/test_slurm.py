@@ -46,9 +46,11 @@ def asked(tmp_path, monkeypatch):
 
 def test_what_srun_sets_becomes_what_torch_reads(asked):
     ranks = {"RANK": "5", "LOCAL_RANK": "1", "WORLD_SIZE": "8"}
-    environ, where = dict(STEP), {"MASTER_ADDR": "node3", "MASTER_PORT": "27112"}
+    where = {"MASTER_ADDR": "node3", "MASTER_PORT": "27112"}
+    step = {**STEP, "SLURM_STEP_NUM_NODES": "4"}
+    environ = dict(step)
     use_step_environment(environ)
-    assert environ == {**STEP, **ranks, **where}
+    assert environ == {**step, **ranks, **where, "LOCAL_WORLD_SIZE": "2"}
     assert asked() == ["show hostnames node[3-6]"]
     environ = {**STEP, "MASTER_ADDR": "mine", "MASTER_PORT": "1234"}  # the user's stay
     use_step_environment(environ)
