@@ -41,6 +41,11 @@ def stamps_of(stamp: Callable[[int], tuple[int, int, int]], num: int) -> np.ndar
     return np.fromiter(found, np.dtype((np.int64, 3)), num)
 
 
+def digest_of(data: np.ndarray) -> bytes:
+    """Return the digest of the bytes (N,) uint8 of a file."""
+    return hashlib.blake2b(data.data, digest_size=_DIGEST_BYTES).digest()
+
+
 def identity_of(stamp: Iterable[int], data: np.ndarray | None) -> np.ndarray:
     """Return the identity, int64 (5,), of an image; without bytes its digest is zeros.
 
@@ -48,7 +53,7 @@ def identity_of(stamp: Iterable[int], data: np.ndarray | None) -> np.ndarray:
     """
     digest = bytes(_DIGEST_BYTES)
     if data is not None:
-        digest = hashlib.blake2b(data.data, digest_size=_DIGEST_BYTES).digest()
+        digest = digest_of(data)
     return np.array([*stamp, *np.frombuffer(digest, np.int64)])
 
 

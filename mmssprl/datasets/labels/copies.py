@@ -1,6 +1,5 @@
 """The same picture in several labelled images: found by its bytes, and told."""
 
-import hashlib
 import os
 from collections import Counter, defaultdict
 from contextlib import suppress
@@ -8,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 from ...console.progress import watch
-from ..image_identity import stamp_of
+from ..image_identity import digest_of, stamp_of
 from ..image_reading import ImageReadError, read_file
 from .groups import version_of
 from .labelled_images import LabelledData, LabelledImage, Splits
@@ -41,7 +40,7 @@ def with_digests(splits: Splits) -> Splits:
 @cache
 def _digest(path: str, stamp: tuple[int, int, int]) -> str:
     """Digest a file. It is kept: a comparison reads the same labels several times."""
-    return hashlib.blake2b(read_file(path).data, digest_size=16).hexdigest()
+    return digest_of(read_file(path)).hex()
 
 
 def copy_warnings(data: LabelledData) -> list[str]:
