@@ -1,10 +1,13 @@
 """What the console says of a resumed run."""
 
 import re
+from unittest.mock import Mock
 
 from helpers.saving.toy_checkpoint import resume_by, truncated
 from mmengine.logging import MMLogger
+from mmengine.runner import Runner
 
+from mmssprl.engine.runner import ConsoleRunner
 from mmssprl.saving.run_files import newest_intact
 
 
@@ -26,3 +29,12 @@ def test_a_damaged_checkpoint_is_skipped_in_one_plain_line(work, capfd):
     printed = capfd.readouterr()
     line = r"warning: skipping run/epoch_2\.pth: it cannot be read \(\w+\)\.\n"
     assert re.fullmatch(line, printed.out + printed.err)
+
+
+def test_what_mmengine_says_of_weights_that_do_not_match_is_logged(monkeypatch):
+    said = "Loads checkpoint by local backend from path: x.pth\nsize mismatch for b.weight"
+    monkeypatch.setattr(Runner, "load_checkpoint", lambda self, path: print(said))
+    runner = ConsoleRunner.__new__(ConsoleRunner)
+    runner.logger = Mock()
+    runner.load_checkpoint("x.pth")
+    runner.logger.warning.assert_called_once_with("size mismatch for b.weight")
