@@ -15,7 +15,7 @@ import torchvision  # noqa: F401  registers torch.ops.torchvision
 from torch import Tensor
 
 # Not relative: this module's package is mmcv.
-from mmssprl.errors import UserRuntimeError
+from .errors import UserRuntimeError
 
 _AVERAGE = 1
 

@@ -16,7 +16,7 @@ from helpers.package.default_scope import own_default_scope
 from helpers.package.mmcv_builds import IS_COMPILED
 from helpers.system.no_gpu import HAS_GPU, hidden_gpu
 
-from mmssprl.console.wording import named_modules
+from mmssprl.system.trusted_modules import named_modules
 
 torch.set_num_threads(1)
 # What `nohup` and shells have a process in the background ignore, its children would ignore, too.

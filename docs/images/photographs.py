@@ -20,12 +20,12 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from mmssprl.config.reading import read_config_file
-from mmssprl.console.style import DPI, PYRAMIDS
+from mmssprl.drawing.sheets import Tile, outlined
+from mmssprl.drawing.style import DPI, PYRAMIDS
 from mmssprl.features import load_backbone
-from mmssprl.features.backbone import Crops
+from mmssprl.features.crops import Crops
 from mmssprl.reporting.pictures.feature_maps import feature_maps, principal_colours
 from mmssprl.reporting.pictures.views import cut_views, mosaic
-from mmssprl.search.contact_sheet import Tile, outlined
 
 CONFIG = "configs/ssprl/ssprl_resnet50_2xb64-coslr-200e_coco.py"
 NAMES = ("coffee", "astronaut", "rocket")

@@ -85,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.command != "doctor":  # it reports what is missing
             check_dependencies()
         for module in args.modules:
-            from ..models.module_backbone import import_named  # imports torch
+            from ..system.trusted_modules import import_named
 
             import_named(module)
         watched = signals.watched() if args.command in _TRAINING else nullcontext()

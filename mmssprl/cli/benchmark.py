@@ -41,7 +41,7 @@ class BenchmarkCommand(Command, BenchmarkOptions):
             # mmpretrain prints during its import; --commands prints only commands to stdout.
             with contextlib.redirect_stdout(sys.stderr if self.commands else sys.stdout):
                 from ..experiments.benchmark.start import Benchmark
-                from ..system.one_run import hold_work_dir
+                from ..system.locks import hold_work_dir
 
                 benchmark = Benchmark(self, say)
                 held.enter_context(hold_work_dir(benchmark.work_dir, writes=not self.dry_run))

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from ..console.options import given_options
-from ..console.wording import command_line
 from ..experiments.options import CompareOptions, DemoOptions
+from ..system.commands import command_line
 from ._command import Command
 
 
@@ -59,7 +59,7 @@ class DemoCommand(Command, DemoOptions):
 
 def _run(asked: CompareOptions, command: str, batch_size: int = 64) -> int:
     from ..experiments.compare.start import Comparison
-    from ..system.one_run import hold_work_dir
+    from ..system.locks import hold_work_dir
 
     comparison = Comparison(asked, batch_size=batch_size, command=command)
     with hold_work_dir(comparison.work_dir, writes=not asked.dry_run):

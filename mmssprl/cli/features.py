@@ -9,7 +9,8 @@ from typing import Any
 
 from ..console.options import argument, option, optional
 from ..console.tables import csv_table, markdown_table
-from ..console.wording import ALONE, command_line, counted, on_one_line
+from ..console.wording import ALONE, counted, on_one_line
+from ..system.commands import command_line
 from ..system.outputs import write_whole
 from ._command import IMAGES, WEIGHTS, OfWeights, Overwriting
 
@@ -38,7 +39,7 @@ class ProbeCommand(OfWeights, Overwriting):
         """Score the weights."""
         from ..features.extract import FeatureOptions
         from ..probing.linear import best_weights, probe_all
-        from ..system.one_run import hold_output
+        from ..system.locks import hold_output
 
         with ExitStack() as held:
             if self.out:
@@ -130,7 +131,7 @@ class EmbedCommand(OfWeights, Overwriting):
     def run(self) -> None:
         """Write the features."""
         from ..search import embed
-        from ..system.one_run import hold_output
+        from ..system.locks import hold_output
 
         with hold_output(self.out, ".npz", overwrite=self.overwrite):
             rows = embed(self.weights, self.images, config=self.config, image_px=self.image_px)

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 from ..console.options import argument, collect, option, required
 from ..console.quiet import say
-from ..console.wording import command_line
 from ..errors import UserValueError
 from ..finetuning.options import FinetuneOptions
+from ..system.commands import command_line
 from ._command import WEIGHTS, Command
 
 
@@ -72,7 +72,7 @@ def _finetune_many(
     if args.seed is not None and args.seeds:
         raise UserValueError("--seeds cannot go with --seed; leave one out.")
     from ..experiments.finetune import FinetuneRequest, compare_finetunings
-    from ..system.one_run import hold_work_dir
+    from ..system.locks import hold_work_dir
 
     data = Path(args.data)
     request = FinetuneRequest(

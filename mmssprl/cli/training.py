@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from ..console.options import argument, option, optional, switch
 from ..console.quiet import say
-from ..console.wording import command_line
 from ..pretraining.options import PretrainOptions
+from ..system.commands import command_line
 from ..system.outputs import prepare_output
 from ..system.stopping import is_first_process
 from ._command import Command, Overwriting
@@ -37,10 +37,10 @@ class PretrainCommand(Command, PretrainOptions):
 
     def run(self) -> int:
         """Pre-train, and name the commands that follow."""
+        from ..config.run_config import run_config
         from ..pretraining.start import pretrain
-        from ..probing.file import WORSE_THAN_RANDOM, propose
+        from ..probing.probe_file import WORSE_THAN_RANDOM, propose
         from ..weights.description import channels_of
-        from ..work_dirs import run_config
 
         weights = pretrain(**vars(self), log=say)
         if weights is None:
@@ -117,7 +117,7 @@ class TrainCommand(_OfConfig):
 
 def train(*, overwrite: bool, print_config: bool, **options: Any) -> None:
     """Train a config; the options are those of `train`."""
-    from ..engine.launch import prepare_train_config, run, train_config_text
+    from ..engine.launch import launch, prepare_train_config, train_config_text
     from ..models import is_pretraining
     from ..reporting import report_run
     from ..saving.run_files import finished_line, finished_weights
@@ -130,7 +130,7 @@ def train(*, overwrite: bool, print_config: bool, **options: Any) -> None:
     cfg = prepare_train_config(overwrite=overwrite, **options)
     weights = finished_weights(cfg)
     if weights is None:
-        run(cfg, "train", overwrite=overwrite, resume_by=to_resume(command_of_process()))
+        launch(cfg, "train", overwrite=overwrite, resume_by=to_resume(command_of_process()))
         if is_pretraining(cfg) and is_first_process():
             report_run(Path(cfg.work_dir), say)
     elif is_first_process():
@@ -161,6 +161,6 @@ def test(*, out: str | None, overwrite: bool, **options: Any) -> None:
     """Test a checkpoint; the options are those of `test`."""
     if out:
         prepare_output(out, ".json", overwrite=overwrite)
-    from ..engine.launch import prepare_test_config, run
+    from ..engine.launch import launch, prepare_test_config
 
-    run(prepare_test_config(**options), "test", out=out)
+    launch(prepare_test_config(**options), "test", out=out)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Literal
 
 from ..console.options import argument, option, optional, required
-from ..console.wording import command_line
+from ..system.commands import command_line
 from ._command import CONFIG_OF_WEIGHTS, Overwriting
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from mmengine.config import Config
 
 from ..errors import UserValueError
 from .keys import ELSEWHERE, used_keys, walk_used
-from .pretrain_checks import hand_on_layout
+from .layouts import hand_on_layout
 from .reading import one_line, refuse
 
 _MAX_NAMED = 6

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, get_args, get_origin, get_type_hints
 
+from mmengine import registry
 from mmengine.config import Config
 from mmengine.dataset import BaseDataset
 from mmengine.logging import print_log
 from mmengine.optim import CosineAnnealingLR
-from mmengine.registry import OPTIMIZERS as TORCH_OPTIMIZERS
 from mmengine.runner import Runner
 from torch import nn
 
@@ -55,7 +55,7 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
         optimizer = (cfg.get("optim_wrapper") or {}).get("optimizer") or {}
         name = optimizer.get("type") if isinstance(optimizer, Mapping) else None
         if isinstance(name, str) and OPTIMIZERS.get(name) is None:  # mmengine would call None
-            known = meant(name, TORCH_OPTIMIZERS.module_dict, "; take SGD, AdamW or LARC.")
+            known = meant(name, registry.OPTIMIZERS.module_dict, "; take SGD, AdamW or LARC.")
             reason = f"there is no optimizer {name!r}{known}"
             refuse(cfg, "optim_wrapper.optimizer.type", reason)
     for split in splits:

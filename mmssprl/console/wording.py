@@ -1,12 +1,10 @@
 """Numbers, commands and names as text."""
 
 import re
-import shlex
 import sys
 import textwrap
 from collections.abc import Iterable
 from difflib import get_close_matches
-from os import PathLike
 from pathlib import Path
 
 CONSOLE_WIDTH = 110
@@ -14,8 +12,6 @@ CONSOLE_WIDTH = 110
 ALONE = "one seed, nothing follows"
 """Remark on scores without an interval."""
 
-named_modules: list[str] = []
-"""Python modules that the user has named; only these may be named by files."""
 
 _ACTING = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Characters that a terminal or browser acts on: controls, direction marks, line separators."""
@@ -42,17 +38,6 @@ def program() -> str:
     return "mmssprl" if Path(sys.argv[0]).stem == "mmssprl" else "python -m mmssprl"
 
 
-def command_words(*words: str | PathLike[str]) -> list[str]:
-    """Return a command of this package, with ``--import`` for the ``named_modules``."""
-    imports = [word for module in named_modules for word in ("--import", module)]
-    return [*program().split(), *imports, *map(str, words)]
-
-
-def command_line(*words: str | PathLike[str]) -> str:
-    """Return ``command_words`` quoted for a shell."""
-    return shlex.join(command_words(*words))
-
-
 def wrapped(text: str, indent: int = 2, *, break_words: bool = False) -> str:
     """Wrap a text at ``CONSOLE_WIDTH``, and longer words with ``break_words`` only.
 
@@ -75,3 +60,8 @@ def on_one_line(name: str) -> str:
 def printable(text: str, kept: str = "\n\t") -> str:
     """Escape control characters and direction marks of a text, but for the ``kept`` ones."""
     return _ACTING.sub(lambda found: found[0] if found[0] in kept else repr(found[0])[1:-1], text)
+
+
+def first_line(error: BaseException) -> str:
+    """Return the class and the first line of an error message."""
+    return f"{type(error).__name__}: {error}".splitlines()[0].removesuffix(".")

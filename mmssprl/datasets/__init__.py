@@ -1,10 +1,10 @@
 """Data sets of unlabeled images for pre-training, and of labelled images."""
 
-import mmssprl.registry  # noqa: F401  imports mmpretrain's data sets without their output
-from mmssprl.datasets.image_reading import ImageReadError, read_image
-from mmssprl.datasets.multi_label import CocoMultiLabel, VocMultiLabel
-from mmssprl.datasets.stack_views import stack_views
-from mmssprl.datasets.unlabeled_images import UnlabeledImages
+from .. import registry  # noqa: F401  imports mmpretrain's data sets without their output
+from .image_reading import ImageReadError, read_image
+from .multi_label import CocoMultiLabel, VocMultiLabel
+from .stack_views import stack_views
+from .unlabeled_images import UnlabeledImages
 
 __all__ = [
     "CocoMultiLabel",

@@ -1,6 +1,5 @@
 """Remember unreadable images across workers, ranks and resumed runs."""
 
-import fcntl
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from mmengine.logging import print_log
 
 from ..console.wording import on_one_line
 from ..errors import UserRuntimeError
+from ..system.locks import wait_for
 
 
 class BadImages:
@@ -75,7 +75,6 @@ def most_bad(num_images: int, max_share: float) -> float:
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[TextIO, set[str]]]:
     """Lock a list while it is read and appended to; yield the file and the images in it."""
-    with path.open("a+", encoding="utf-8", errors="surrogateescape") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with wait_for(path), path.open("a+", encoding="utf-8", errors="surrogateescape") as file:
         file.seek(0)
         yield file, {line.split("\t")[0] for line in file}

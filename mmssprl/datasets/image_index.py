@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 from mmengine.logging import print_log
 
-from mmssprl.datasets.image_reading import FORMATS
-
 from ..console.wording import counted
 from ..errors import UserValueError
+from .image_reading import FORMATS
 
 IMAGE_SUFFIXES = (
     *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"),

@@ -18,7 +18,6 @@ from torch import Tensor
 from torch.utils.data import DataLoader, get_worker_info
 
 from ..errors import UserRuntimeError
-from .draws import Draw
 
 LOADER_TIMEOUT_S = 300
 """Longest wait for a batch in s, unless a loader has its own: half of the wait for another rank."""
@@ -117,12 +116,11 @@ def _shared_bytes(loader: Any) -> int:
 def _sample_bytes(loader: Any) -> int:
     """Return the bytes in shared memory of the largest of some samples."""
     dataset = loader.dataset
-    takes_draws = getattr(dataset, "takes_draws", False)
+    example = getattr(dataset, "example", dataset.__getitem__)
     largest = 0
     with _same_generators():
         for index in range(min(_NUM_MEASURED, len(dataset))):
-            sample = dataset[Draw(0, 0, index) if takes_draws else index]
-            tensors = _tensors_in(loader.collate_fn([sample]))
+            tensors = _tensors_in(loader.collate_fn([example(index)]))
             pages = sum(math.ceil(tensor.nbytes / _PAGE_BYTES) for tensor in tensors)
             largest = max(largest, pages * _PAGE_BYTES)
     return largest

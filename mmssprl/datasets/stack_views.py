@@ -5,7 +5,7 @@ from typing import Any
 
 from torch.utils.data import default_collate
 
-from mmssprl.registry import FUNCTIONS
+from ..registry import FUNCTIONS
 
 
 @FUNCTIONS.register_module()

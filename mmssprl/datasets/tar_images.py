@@ -11,11 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mmssprl.datasets.image_index import IMAGE_SUFFIXES, kind_of
-from mmssprl.datasets.image_reading import ImageReadError
-
 from ..console.progress import watch
 from ..errors import UserValueError
+from .image_index import IMAGE_SUFFIXES, kind_of
+from .image_reading import ImageReadError
 
 _HEADER_BYTES = 4096
 """Buffer size while reading headers. The 128 KiB of newer Pythons would read whole images."""

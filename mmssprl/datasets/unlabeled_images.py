@@ -13,20 +13,19 @@ import torch
 from mmengine.dataset import BaseDataset
 from torch import Tensor
 
-from mmssprl.datasets.bad_images import BadImages
-from mmssprl.datasets.channel_images import CHANNEL_SUFFIXES, read_as
-from mmssprl.datasets.image_identity import stamp_of
-from mmssprl.datasets.image_index import IMAGE_SUFFIXES, TAR_SUFFIX, search_images
-from mmssprl.datasets.image_reading import ImageReadError, decode_image, read_file, read_image
-from mmssprl.datasets.labels.coco_file import read_coco, require_ann_file
-from mmssprl.datasets.labels.files import require_files
-from mmssprl.datasets.subset import choose_subset
-from mmssprl.datasets.tar_images import TarImages, index_tars
-from mmssprl.registry import DATASETS, TRANSFORMS
-
 from ..console.paths import check_path
 from ..errors import UserValueError, refuse_damaged
 from ..pixels import Pixels
+from ..registry import DATASETS, TRANSFORMS
+from .bad_images import BadImages
+from .channel_images import CHANNEL_SUFFIXES, read_as
+from .image_identity import stamp_of
+from .image_index import IMAGE_SUFFIXES, TAR_SUFFIX, search_images
+from .image_reading import ImageReadError, decode_image, read_file, read_image
+from .labels.coco_file import read_coco, require_ann_file
+from .labels.files import require_files
+from .subset import choose_subset
+from .tar_images import TarImages, index_tars
 
 IMAGE_FOLDER = "a folder of images or of tar files"
 """Name of a folder of images in messages."""

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from filelock import FileLock
 from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.hooks import Hook
@@ -21,6 +20,7 @@ from ..datasets.transforms.teacher_crop import TeacherCrop
 from ..errors import UserFileExistsError, UserValueError, refuse_damaged
 from ..models.unwrap import unwrap
 from ..registry import HOOKS
+from ..system.locks import wait_for
 from .teacher import Teacher, load_teacher
 from .teacher_pass import (
     IDENTITIES,
@@ -142,7 +142,7 @@ def keep_maps(
     # Before the lock: a network drive may need minutes, and the processes of a node wait at once.
     stamps = stamps_of(images.stamp, len(images))
     folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / f"{MAPS}.lock"):
+    with wait_for(folder / MAPS):
         file = folder / STATE
         state = {
             **about,

@@ -13,9 +13,9 @@ import torch
 from mmengine.config import Config
 from torch import Tensor, nn
 
+from ..console.wording import first_line
 from ..errors import UserError, UserValueError, called
 from ..features.backbone import FeatureBackbone, load_backbone
-from ..models.module_backbone import first_line
 from ..pixels import Pixels
 from ..weights import names_network, split_timm
 

@@ -19,7 +19,6 @@ from ..config.at_size import at_size
 from ..config.build_errors import FirstStepHook, explain_build_errors
 from ..config.keys import used_keys
 from ..config.overrides import check_spelling, merge_options
-from ..config.pretrain_checks import use_compile
 from ..config.reading import read_config_file
 from ..config.run_checks import check_config, check_data, warn_of_schedule
 from ..console.log_line import LogLine
@@ -32,12 +31,13 @@ from ..saving.run_files import check_work_dir, existing_checkpoint, files_of_run
 from ..saving.run_record import record_run
 from ..saving.save_and_stop_hook import DEFAULT_SAVE_EVERY, SaveAndStopHook
 from ..system.environment import freed_memory_kept, torch_threads
-from ..system.one_run import hold_work_dir
+from ..system.locks import hold_work_dir
 from ..system.outputs import write_whole
 from ..system.processes import explain_collectives, timeout_of
 from ..system.slurm import use_step_environment
 from ..system.stopping import StoppedError, is_first_process
-from .initial_weights import apply_weights, take_backbone
+from .adapted_backbone import take_backbone
+from .initial_weights import apply_weights
 from .log_processor import BoundedHistoriesHook
 from .runner import ConsoleRunner, end_workers, use_cpu_processes
 
@@ -63,7 +63,7 @@ def prepare_train_config(
         config: Config file, see ``config_file``, or a config that has been read.
         size: Small form of the config, see ``at_size``.
         resume: Checkpoint to resume from; "auto" for the newest one in ``work_dir``, if any.
-        overwrite: Allow a ``work_dir`` that holds another run; pass it to ``run``, too.
+        overwrite: Allow a ``work_dir`` that holds another run; pass it to ``launch``, too.
         cfg_options: Values by dotted key that replace the config's. The other arguments win.
 
     Raises:
@@ -129,7 +129,7 @@ def prepare_test_config(
     return cfg
 
 
-def run(
+def launch(
     cfg: Config,
     task: Literal["train", "test"],
     *,
@@ -260,7 +260,7 @@ def _read(
     if amp:
         _use_amp(cfg)
     if compile:
-        use_compile(cfg)
+        _use_compile(cfg)
     return cfg
 
 
@@ -296,3 +296,9 @@ def _use_amp(cfg: Config) -> None:
     if wrapper.setdefault("dtype", "float16" if old_gpu else "bfloat16") == "bfloat16":
         # A scaler waits for the device in each step, and bfloat16 needs none.
         wrapper.setdefault("loss_scale", {"enabled": False})
+
+
+def _use_compile(cfg: Config) -> None:
+    """Compile backbone and augmentation; a model that cannot refuses the field."""
+    cfg.model.compile_backbone = True
+    cfg.model.data_preprocessor = {**(cfg.model.get("data_preprocessor") or {}), "compile": True}

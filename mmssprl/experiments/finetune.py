@@ -13,9 +13,9 @@ from ..errors import UserValueError
 from ..finetuning.config import check_options, finetune_config
 from ..finetuning.options import FinetuneOptions
 from ..finetuning.start import fine_tune, labels_for
+from ..runs.work_dirs import claim, digest
 from ..system.stopping import signals
 from ..weights import RANDOM, SUPERVISED, split_timm, whole_path
-from ..work_dirs import claim, digest
 from .execute import Log, jobs_of_machine, run_all
 from .report import Files
 from .run import SETTINGS, Run, RunOutcome, module_command, read_json, run_module

@@ -8,8 +8,8 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..console.style import INK, MUTED, PYRAMIDS, RC, titled_figure
 from ..console.tables import csv_table
+from ..drawing.style import INK, MUTED, PYRAMIDS, RC, titled_figure
 from ..system.outputs import write_figure, write_whole
 from .statistics import estimate
 

@@ -15,7 +15,7 @@ from ..console.messages import message_for_user
 from ..console.quiet import quiet_console
 from ..errors import UserRuntimeError
 from ..system.outputs import write_whole
-from ..system.stopping import PARENT
+from ..system.stopping import PARENT_VARIABLE
 
 SETTINGS, MEASURED = "settings.json", "measured.json"
 _MAX_REASON = 200
@@ -128,7 +128,7 @@ class Run:
 
     def run_commands(self, threads: int, gpus: str) -> None:
         """Run the commands in order, on ``gpus`` if given; a failure's reason is its last line."""
-        env = {**os.environ, "OMP_NUM_THREADS": str(threads), PARENT: str(os.getpid())}
+        env = {**os.environ, "OMP_NUM_THREADS": str(threads), PARENT_VARIABLE: str(os.getpid())}
         if gpus:
             env["CUDA_VISIBLE_DEVICES"] = gpus
         for command in self.commands:

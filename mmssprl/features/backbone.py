@@ -6,23 +6,21 @@ px side of the input.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from mmengine.config import Config
 from torch import Tensor, nn
 from torchvision.transforms import v2
-from torchvision.transforms.v2 import functional as transforms
 
-from .. import weights as files
 from ..errors import UserValueError, called
 from ..functional.pooling import pool
 from ..pixels import IMAGENET_MEAN, IMAGENET_STD, Normalisation, Pixels
-from ..pyramid import PyramidLevel, ViewLayout, check_px
+from ..pyramid import ViewLayout, check_px
+from ..system.environment import choose_device
+from ..weights import SUPERVISED, find_config, load_network
 
 DEFAULT_IMAGE_PX = 224
 RESIZE_RATIO = 256 / 224
@@ -156,11 +154,11 @@ def load_backbone(
     """
     place, file = choose_device(device), str(weights)
     if not isinstance(config, Config):
-        config = files.find_config(file, None if config is None else str(config))
-    backbone = files.load_network(file, config, seed=seed)
+        config = find_config(file, None if config is None else str(config))
+    backbone = load_network(file, config, seed=seed)
     model = FeatureBackbone.of_config(backbone, config, image_px=image_px)
     usual = Normalisation()
-    if file == files.SUPERVISED and usual.fits(model.pixels):  # the config is of other weights
+    if file == SUPERVISED and usual.fits(model.pixels):  # the config is of other weights
         own = usual.for_pixels(model.pixels)
         model.mean = own.mean
         model.std = own.std
@@ -183,19 +181,6 @@ def borrowed(model: nn.Module, device: torch.device | None = None) -> Iterator[N
             module.training = True
 
 
-def choose_device(device: str | torch.device) -> torch.device:
-    """Return an existing device; 'auto' is a GPU if there is one."""
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        return torch.empty(0, device=device).device
-    except (RuntimeError, AssertionError, TypeError) as error:
-        gpus = [f"cuda:{i}" for i in range(torch.cuda.device_count())]
-        raise UserValueError(
-            f"device must be one of 'auto', {', '.join(['cpu', *gpus])}, but got {device!r}."
-        ) from error
-
-
 def image_transform(model: FeatureBackbone) -> v2.Transform:
     """Return the transform of an image to the input of a model, as in ``probe`` and ``embed``.
 
@@ -208,50 +193,3 @@ def image_transform(model: FeatureBackbone) -> v2.Transform:
     cut = [v2.Resize([round(px * RESIZE_RATIO)], antialias=True), v2.CenterCrop([px, px])]
     normalise = [to_float, v2.Normalize(model.mean, model.std), v2.ToPureTensor()]
     return v2.Compose([v2.ToImage(), colours, *cut, *normalise])
-
-
-@dataclass(frozen=True)
-class Crops:
-    """Crops of an image, all of one size per scale.
-
-    Scale 0 is the centre crop of side ``image_px``. For each level the whole image is resized to
-    ``resize_px`` squared, as in training, and the patch in the middle of each cell is cropped.
-    """
-
-    image_px: int
-    levels: tuple[PyramidLevel, ...] = ()
-
-    @property
-    def counts(self) -> list[int]:
-        """Number of crops of each scale; their sum is R."""
-        return [1, *(level.num_cells for level in self.levels)]
-
-    def cut(self, image: Tensor) -> list[Tensor]:
-        """Cut an image (3, H, W) into uint8 (1, 3, px, px), then (M_s, 3, px, px) per scale."""
-        whole = transforms.resize(image, [round(self.image_px * RESIZE_RATIO)], antialias=True)
-        crops = [transforms.center_crop(whole, [self.image_px, self.image_px])[None]]
-        for level in self.levels:
-            px = level.patch_px
-            whole = transforms.resize(image, [level.resize_px, level.resize_px], antialias=True)
-            patches = [whole[:, top : top + px, left : left + px] for left, top in _corners(level)]
-            crops.append(torch.stack(patches))
-        return crops
-
-    def boxes(self, height: int, width: int) -> np.ndarray:
-        """Return left, top, right and bottom of each crop in the image's pixels, float32 (R, 4)."""
-        # The shorter side becomes px * 256 / 224, and the crop keeps px in the middle.
-        side = min(height, width) * self.image_px / round(self.image_px * RESIZE_RATIO)
-        left, top = (width - side) / 2, (height - side) / 2
-        boxes = [np.array([[left, top, left + side, top + side]])]
-        for level in self.levels:
-            corners = np.array(_corners(level))
-            square = np.hstack([corners, corners + level.patch_px])
-            boxes.append(square * [width, height, width, height] / level.resize_px)
-        return np.concatenate(boxes).astype(np.float32)
-
-
-def _corners(level: PyramidLevel) -> list[tuple[int, int]]:
-    """Return left and top in the resized image of the patch in each cell, by rows."""
-    margin = (level.cell_px - level.patch_px) // 2
-    starts = [i * level.cell_px + margin for i in range(level.grid)]
-    return [(left, top) for top in starts for left in starts]

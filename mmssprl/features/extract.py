@@ -28,9 +28,10 @@ from ..datasets.loader_processes import explain_timeout, prepare_loaders
 from ..datasets.unlabeled_images import IMAGE_FOLDER
 from ..errors import UserTypeError, UserValueError, called
 from ..pixels import Pixels
-from ..system.environment import freed_memory_kept, usable_cores
+from ..system.environment import choose_device, freed_memory_kept, usable_cores
 from ..system.stopping import signals
-from .backbone import Crops, FeatureBackbone, borrowed, choose_device, load_backbone
+from .backbone import FeatureBackbone, borrowed, load_backbone
+from .crops import Crops
 
 ImageSource = str | Path | Sequence[str | Path] | UnlabeledImages
 Weights = str | Path | FeatureBackbone  # as for ``load_backbone``, or its result

@@ -15,12 +15,13 @@ from ..console.options import check_ranges
 from ..console.quiet import quiet
 from ..console.wording import counted
 from ..datasets.labels import LabelledData
-from ..engine.initial_weights import adapt_backbone, apply_weights, fit_backbone
+from ..engine.adapted_backbone import adapt_backbone, fit_backbone
+from ..engine.initial_weights import apply_weights
 from ..errors import UserRuntimeError, UserValueError
 from ..pixels import Normalisation
-from ..pretraining.config import reading_processes
-from ..pretraining.numbers import choose_batch, round_within
+from ..pretraining.numbers import round_within
 from ..pyramid import check_px
+from ..runs.devices import choose_batch, reading_processes
 from ..weights import (
     RANDOM,
     SUPERVISED,

@@ -5,37 +5,25 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from mmengine.config import Config
 from mmengine.dataset import Compose, pseudo_collate
-from mmengine.device import get_device
 from mmengine.registry import DefaultScope
 from PIL import Image
 
-from ..config.build_errors import explain_build_errors
+from ..config.run_config import run_config
 from ..console.progress import watch
-from ..console.quiet import import_quietly, quiet
+from ..console.quiet import quiet
 from ..console.wording import on_one_line
 from ..datasets import ImageReadError
 from ..datasets.transforms.load_image import image_fields
+from ..drawing.sheets import spread
 from ..errors import UserFileExistsError, UserValueError
 from ..features.extract import Images
 from ..saving.run_files import existing_checkpoint
-from ..search.contact_sheet import spread
-from ..system.one_run import is_unused
+from ..system.locks import is_unused
 from ..system.outputs import check_folder, whole_file, write_whole
-from ..weights import read_checkpoint
-from ..weights.backbone import build_model
-from ..weights.checkpoint_file import list_faults
-from ..work_dirs import run_config
-from .config import require_package, task_of
+from .config import task_of
+from .model import _READS_FILES, load_model
 from .tasks.task import written_names
-
-_READS_FILES = (
-    "mmssprl.LoadImage",
-    "LoadImageFromFile",  # in configs of older versions
-    "LoadAnnotations",
-    "mmssprl.LoadLabelMap",
-)
 
 
 def predict(
@@ -109,23 +97,3 @@ def predict(
         write_whole(out / "bad_images.txt", "\n".join(bad) + "\n")
         written.append(f"left out {len(bad)} unreadable images: {out / 'bad_images.txt'}")
     return "\n".join(written)
-
-
-def load_model(cfg: Config, checkpoint: str | Path) -> Any:
-    """Build the model of a config of ``finetune`` with its weights, on the default device."""
-    scope = cfg.default_scope
-    require_package(scope, str(cfg.filename))
-    import_quietly(f"{'mmpretrain' if scope == 'mmssprl' else scope}.datasets")
-    with explain_build_errors(cfg):
-        model = build_model(cfg.model, scope=scope)
-    content = read_checkpoint(checkpoint)
-    state = content.get("state_dict", content) if isinstance(content, dict) else {}
-    faults = list_faults(state, model.state_dict(), ())
-    if faults:
-        raise UserValueError(
-            f"the weights of {checkpoint} must fit the model of {cfg.filename}, but got {faults}; "
-            "give a checkpoint of that run."
-        )
-    model.load_state_dict(state)
-    model.to(get_device()).train(False)
-    return model

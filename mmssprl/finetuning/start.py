@@ -16,29 +16,31 @@ from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
 
 from ..config.reading import read_config_file
+from ..config.run_config import require
 from ..console.options import collect, documented
 from ..console.progress import watch
 from ..console.quiet import quiet
 from ..console.tables import csv_table, reasons_table
-from ..console.wording import command_words, wrapped
+from ..console.wording import wrapped
 from ..datasets.labels import DEFAULT_VAL_SHARE, LabelledData, find_labels
 from ..datasets.labels.files import data_folder
 from ..datasets.loader_processes import prepare_loaders
+from ..drawing.sheets import Tile, draw_grid, spread
 from ..engine.history import read_validations
 from ..errors import UserFileNotFoundError, UserValueError
-from ..pretraining.forecast import Forecast, measure_pace
 from ..pretraining.start import train_config
 from ..reporting import report_run
+from ..runs.forecast import Forecast, measure_pace
+from ..runs.work_dirs import DEFAULT_PARENT, refuse_given, refuse_other, refuse_used
 from ..saving.run_files import require_newest
 from ..saving.run_record import RECIPE_FILE, SCORES
-from ..search.contact_sheet import Tile, draw_grid, spread
+from ..system.commands import command_words
 from ..system.outputs import require_space, write_figure, write_whole
 from ..weights import whole_path
-from ..work_dirs import PARENT, refuse_given, refuse_other, refuse_used, require
 from .config import check_options, finetune_config, set_label_files, task_of
 from .label_files import write_labels
+from .model import load_model
 from .options import FinetuneOptions
-from .predict import load_model
 from .tasks import Scores, Task
 
 SHEET_IMAGES = 8
@@ -107,7 +109,7 @@ def fine_tune(
     if not asked.resume:
         check_options(weights, task, asked)
     root = data_folder(data)
-    folder = Path(work_dir or PARENT / f"{task}_{root.resolve().name}")
+    folder = Path(work_dir or DEFAULT_PARENT / f"{task}_{root.resolve().name}")
     if asked.resume:
         config = _config_of_run(folder, weights, str(root), task)
         refuse_given(asked, config)

@@ -3,19 +3,15 @@
 Legend: N images, C features, H, W height and width of the last feature map.
 """
 
-import importlib
-import os
 import sys
-import sysconfig
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 from torch import Tensor, nn
 
-from ..console.wording import named_modules
+from ..console.wording import first_line
 from ..errors import UserValueError
 from ..registry import MODELS
+from ..system.trusted_modules import import_named
 from .timm_backbone import HiddenModule, split_norms
 
 
@@ -71,34 +67,3 @@ def _make(name: str) -> nn.Module:
             "return the network."
         )
     return split_norms(network.cpu()) if "timm.layers" in sys.modules else network.cpu()
-
-
-def import_named(module: str) -> Any:
-    """Import a module that the user named; search the current folder, too."""
-    folder = os.getcwd()
-    if folder not in sys.path:  # as `python -m` does, but after installed packages
-        sys.path.append(folder)
-    try:
-        found = importlib.import_module(module)
-    except (Exception, SystemExit) as error:  # users' code may raise anything
-        raise UserValueError(
-            f"{module} must be a module in {folder}, in PYTHONPATH or installed, but importing it "
-            f"raises {first_line(error)}; correct the name or PYTHONPATH."
-        ) from error
-    if module not in named_modules:
-        named_modules.append(module)
-    return found
-
-
-def is_named(module: str) -> bool:
-    """Whether a module was named by the user, or is the user's own file and not a library's."""
-    file = getattr(sys.modules.get(module), "__file__", None) or ""
-    others = [sysconfig.get_path(name) or "" for name in ("stdlib", "platlib", "purelib")]
-    others.append(str(Path(__file__).parents[1]))
-    is_own = bool(file) and not any(Path(file).is_relative_to(place) for place in others)
-    return module in named_modules or is_own
-
-
-def first_line(error: BaseException) -> str:
-    """Return the class and the first line of an error message."""
-    return f"{type(error).__name__}: {error}".splitlines()[0].removesuffix(".")

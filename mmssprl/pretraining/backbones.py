@@ -10,11 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from ..console.wording import meant
+from ..console.wording import first_line, meant
 from ..errors import UserError, UserValueError
 from ..functional.pooling import pool
 from ..models import ModuleBackbone, TimmBackbone
-from ..models.module_backbone import first_line
 from ..models.timm_backbone import check_timm
 from ..weights import TIMM
 

@@ -5,34 +5,32 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 
 from ..config.build_errors import explain_build_errors
 from ..config.keys import used_keys
+from ..config.layouts import hand_on_layout
 from ..config.overrides import merge_options
-from ..config.pretrain_checks import hand_on_layout
 from ..config.run_checks import check_config
 from ..console.quiet import quiet
 from ..console.wording import counted, on_one_line
 from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.channel_images import pixels_of, read_array
 from ..distillation.maps import teacher_hook
-from ..errors import UserError, UserRuntimeError, UserValueError, called
+from ..errors import UserError, UserValueError, called
 from ..pixels import Normalisation, Pixels
 from ..probing.data import find_probe_data, read_masks
 from ..probing.hook import MOST_IMAGES
 from ..registry import MODELS
+from ..runs.devices import reading_processes
 from ..saving.save_and_stop_hook import parse_save_every
-from ..system.environment import usable_cores
 from ..weights import OWN, RANDOM, build_backbone, find_normalisation, whole_path
-from .chosen import Recipe, RecipeRow
 from .continuation import continue_from
 from .methods import TEACHER_GAIN
+from .recipe import Recipe, RecipeRow
 
-MOST_WORKERS = 8  # reading processes of a training process
 MOST_CHECKPOINTS = 20  # about as many are written in a run of any length
 GPU_LOG_STEPS = 50  # between lines of progress on a GPU, at most an epoch
 MOST_MEASURED = 256  # images, drawn once at random, for means and deviations of channels
@@ -118,39 +116,6 @@ def _set_probe(recipe: Recipe) -> None:
         num = min(MOST_IMAGES // 2, recipe.num_images)
         why = "no labels: features find an image's other half"
         recipe.rows["probe"] = RecipeRow(f"halves of {num:,} images", why)
-
-
-def choose_gpus(asked: int | None) -> int:
-    """Return the number of GPUs to train on, all by default; 0 is the CPU."""
-    found = torch.cuda.device_count()
-    if asked is not None and not found:
-        raise UserValueError(
-            f"gpus needs a GPU, but got {asked} and torch finds none; leave it out to train on the "
-            "CPU, or look for the reason by `doctor` (CUDA_VISIBLE_DEVICES= hides all)."
-        )
-    if asked is not None and not 1 <= asked <= found:
-        raise UserValueError(
-            f"gpus must be from 1 to {found}, the number that torch finds, but got {asked}; leave "
-            "it out, or set CUDA_VISIBLE_DEVICES= to train on the CPU."
-        )
-    return found if asked is None else asked
-
-
-def gpus_of_run(cfg: Config) -> int:
-    """Return the number of GPUs that a run resumes on, that of its recipe; 0 is the CPU."""
-    step_images, found = cfg.auto_scale_lr.base_batch_size, torch.cuda.device_count()
-    wanted = max(1, step_images // cfg.train_dataloader.batch_size)
-    if wanted > max(1, found):
-        raise UserRuntimeError(
-            f"cannot resume: the run began on {wanted} GPUs, here are {found}; resume it on "
-            f"{wanted} GPUs, or start a new run."
-        )
-    return min(wanted, found)
-
-
-def reading_processes(num_devices: int) -> int:
-    """Return the reading processes per training process; one core is left to the latter."""
-    return min(MOST_WORKERS, max(1, usable_cores() // num_devices - 1))
 
 
 def _values(recipe: Recipe, images: UnlabeledImages) -> dict[str, Any]:

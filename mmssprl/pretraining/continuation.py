@@ -21,9 +21,9 @@ from ..weights import (
 )
 from ..weights.description import find_description, read_description
 from .backbones import name_of
-from .chosen import Recipe, RecipeRow
 from .methods import ANCHORED_GAIN, CONTINUED_GAIN
 from .options import PretrainOptions
+from .recipe import Recipe, RecipeRow
 
 MOST_HEADS_FIRST = 10  # epochs in which only the heads learn; otherwise a tenth of all
 BACKBONE_SHARE = 0.1  # learning rate of the backbone as a fraction of the heads'

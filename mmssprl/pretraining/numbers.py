@@ -5,15 +5,12 @@ from typing import Any
 
 from mmengine.config import Config
 
-from ..console.wording import counted
 from ..errors import UserValueError
 from ..models import PretrainingModel, pretraining_class
 from ..pyramid import ViewLayout
-from .chosen import Recipe
 from .methods import Method
+from .recipe import Recipe
 
-LEAST_STEPS_PER_EPOCH = 8  # the chosen batch is small enough for so many updates per epoch
-LEAST_BATCH = 2  # images per device and step; BatchNorm has no statistics of one image
 LEAST_PROTOTYPES = 30  # as used for 1,200 scenes of 24 categories
 IMAGES_PER_PROTOTYPE = 30  # in short runs; photographs were trained with 37 to 75
 MOST_FROZEN_PERCENT = 1  # of the steps; the released recipe freezes one epoch
@@ -25,37 +22,6 @@ _NEEDS = {
 _SHARE_PERCENT = 7
 """Averaging length 1 / (1 - m) as a percentage of the steps, at most the published one. With
 m = 0.999 the average would still be near its random start when a short training ends."""
-
-
-def choose_batch(
-    num_images: int,
-    num_devices: int,
-    most: int,
-    asked: int | None,
-    *,
-    least: int = LEAST_BATCH,
-    accumulate: int = 1,
-) -> tuple[int, str]:
-    """Return the images per device and step, in all ``accumulate`` parts together, and the reason.
-
-    A part has ``asked`` images, or a power of 2 from ``least`` to ``most`` that grows with the
-    number of images. Raises ValueError if a step lacks images.
-    """
-    if asked is None:
-        fitting = max(min(least, num_images // num_devices), LEAST_BATCH)
-        fitting = max(fitting, num_images // (LEAST_STEPS_PER_EPOCH * num_devices))
-        part = min(most, 2 ** int(math.log2(fitting)))
-        reason = f"at most {most} per device, and at least {LEAST_STEPS_PER_EPOCH} steps per epoch"
-    else:
-        part, reason = asked, "as asked"
-    if accumulate * part * num_devices > num_images or part < LEAST_BATCH:
-        parts = f" x accumulate {accumulate}" if accumulate > 1 else ""
-        raise UserValueError(
-            f"a step needs {LEAST_BATCH} images per device and at most all {num_images} images, "
-            f"but got batch_size {part}{parts} on {counted(num_devices, 'device')}; lower "
-            "it or accumulate, use fewer GPUs (CUDA_VISIBLE_DEVICES), or add images."
-        )
-    return accumulate * part, reason
 
 
 def short_run_options(

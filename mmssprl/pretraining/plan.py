@@ -20,17 +20,18 @@ from ..distillation.maps import forecast_pass, teacher_hook
 from ..distillation.teacher import load_teacher
 from ..errors import UserValueError
 from ..pixels import Pixels
+from ..runs import forecast
+from ..runs.devices import choose_gpus
+from ..runs.forecast import Forecast
+from ..runs.work_dirs import refuse_used
 from ..system.environment import training_threads
-from ..system.one_run import is_unused
+from ..system.locks import is_unused
 from ..weights import RANDOM
-from ..work_dirs import refuse_used
-from . import forecast
-from .chosen import Recipe
-from .config import choose_gpus, finish_config, measure_channels
+from .choose import SIZE_STEP_PX, choose_recipe
+from .config import finish_config, measure_channels
 from .continuation import named_weights
-from .forecast import Forecast
 from .options import PretrainOptions
-from .recipe import SIZE_STEP_PX, choose_recipe
+from .recipe import Recipe
 
 MIN_IMAGES = 8  # usable: four steps per epoch with the smallest batch of two
 FEW_IMAGES = 1000  # fewer usable images give a warning

@@ -8,19 +8,20 @@ from typing import Any
 from mmengine.config import Config
 
 from ..config.reading import read_config_file
+from ..config.run_config import require
 from ..config.shipped import shipped
 from ..console.options import collect, documented
 from ..console.quiet import is_verbose
-from ..console.wording import command_words
-from ..engine.launch import prepare_train_config, run
+from ..engine.launch import launch, prepare_train_config
 from ..errors import UserFileNotFoundError, called
 from ..reporting import report_run
+from ..runs.devices import gpus_of_run
+from ..runs.work_dirs import DEFAULT_PARENT, refuse_given, refuse_other, refuse_used
 from ..saving.run_files import finished_line, finished_weights, newest_intact
 from ..saving.run_record import RECIPE_FILE, REPORT_FILE
+from ..system.commands import command_words
 from ..system.outputs import require_space, write_whole
 from ..system.processes import run_processes
-from ..work_dirs import PARENT, refuse_given, refuse_other, refuse_used, require
-from .config import gpus_of_run
 from .methods import PRETRAINED
 from .options import PretrainOptions
 from .plan import make_plan
@@ -70,7 +71,7 @@ def pretrain(
         RuntimeError: Too little memory, or a process failed.
     """
     asked, images = collect(PretrainOptions, locals()), str(images)
-    folder = Path(work_dir or PARENT / f"pretrain_{Path(images).resolve().name}")
+    folder = Path(work_dir or DEFAULT_PARENT / f"pretrain_{Path(images).resolve().name}")
     if resume:
         cfg = config_of_run(folder, images)
         config = Path(cfg.filename)
@@ -129,7 +130,7 @@ def train_config(
         run_processes(command, resume_by)
         return
     cfg = prepare_train_config(config, work_dir=work_dir, resume=resume, amp=num_gpus > 0)
-    run(cfg, "train", resume_by=resume_by)
+    launch(cfg, "train", resume_by=resume_by)
 
 
 def config_of_run(work_dir: Path, images: str) -> Config:

@@ -18,7 +18,8 @@ from ..datasets.labels import LabelledData, LabelledImage, find_labels
 from ..datasets.labels.labelled_images import groups_of
 from ..datasets.multi_label import target
 from ..errors import UserError, UserFileNotFoundError, UserValueError, text_of
-from ..features.backbone import Crops, FeatureBackbone
+from ..features.backbone import FeatureBackbone
+from ..features.crops import Crops
 from ..features.extract import Batch, FeatureOptions, extract
 
 

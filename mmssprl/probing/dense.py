@@ -18,8 +18,10 @@ from ..datasets.labels import LabelledData, LabelledImage
 from ..datasets.labels.label_maps import IGNORED, read_label_map
 from ..datasets.labels.labelled_images import groups_of
 from ..errors import UserValueError
-from ..features.backbone import Crops, FeatureBackbone, choose_device
+from ..features.backbone import FeatureBackbone
+from ..features.crops import Crops
 from ..features.extract import FeatureOptions
+from ..system.environment import choose_device
 from .data import extract_files
 from .linear_classifier import STRENGTHS, fit_linear_probe
 from .measures import by_class, mean_iou

@@ -25,19 +25,10 @@ from ..system.outputs import whole_file
 from ..system.stopping import signals
 from ..weights import RANDOM, SUPERVISED, has_supervised, read_checkpoint
 from .data import LabelledSplit, ProbeData, find_probe_data, read_masks
-from .file import (
-    START,
-    TRAINED,
-    Probe,
-    Scored,
-    best_of,
-    half_widths,
-    probe_line,
-    read_probes,
-    score_halves,
-    write_probes,
-)
+from .halves import score_halves
+from .intervals import Scored, half_widths
 from .linear import score_features
+from .probe_file import START, TRAINED, Probe, best_of, probe_line, read_probes, write_probes
 
 MOST_IMAGES = 1000  # maximum number of images of each split
 _NUM_FOLDS = 2

@@ -13,12 +13,14 @@ from torch import Tensor
 
 from ..datasets.labels import LabelledData
 from ..errors import UserError, called, text_of
-from ..features.backbone import Crops, FeatureBackbone, choose_device
+from ..features.backbone import FeatureBackbone
+from ..features.crops import Crops
 from ..features.extract import FeatureOptions, Weights, joined
+from ..system.environment import choose_device
 from ..weights import RANDOM, SUPERVISED, find_config, refuse_random
 from .data import LabelledSplit, ProbeData, extract_files, find_probe_data, read_masks
 from .dense import DenseProbeResult, score_maps
-from .file import Scored, half_widths
+from .intervals import Scored, half_widths
 from .linear_classifier import NUM_FOLDS, fit_linear_probe
 from .measures import by_class, mean_average_precision
 

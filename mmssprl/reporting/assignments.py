@@ -15,20 +15,21 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..config.build_errors import explain_build_errors
-from ..console.style import INK
+from ..config.run_config import require, run_config
 from ..datasets import UnlabeledImages
+from ..drawing.sheets import Tile, picture
+from ..drawing.style import INK
 from ..errors import called
-from ..features.backbone import Crops, FeatureBackbone
+from ..features.backbone import FeatureBackbone
+from ..features.crops import Crops
 from ..features.extract import FeatureOptions, extract, joined
 from ..models import SSPRL
 from ..registry import DATASETS
 from ..saving.run_files import require_newest
-from ..search.contact_sheet import Tile, picture
 from ..weights import check_fit
 from ..weights.backbone import build_model
-from ..weights.branches import require_finite
 from ..weights.checkpoint_file import read_state
-from ..work_dirs import require, run_config
+from ..weights.checkpoint_prefixes import require_finite
 
 MAX_IMAGES = 1000  # at most so many are read, drawn by a fixed seed
 _BATCH = 16

@@ -7,10 +7,11 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from ..datasets import UnlabeledImages
+from ..drawing.embedded import data_uri
 from ..errors import UserValueError
 from ..system.outputs import prepare_output
 from .assignments import Assignments, run_images
-from .page import attempt, data_uri, write_page
+from .page import attempt, write_page
 from .pictures.method import draw_method
 from .pictures.prototype_map import draw_prototype_map
 from .pictures.prototypes import draw_prototype_parts

@@ -12,12 +12,12 @@ from matplotlib.figure import Figure
 from mmengine.config import Config
 from PIL import Image
 
+from ..config.run_config import require, run_config
 from ..console.durations import format_hours
-from ..console.wording import command_line
 from ..engine.history import read_scalars, read_validations
 from ..errors import UserFileNotFoundError, refuse_damaged
 from ..saving.run_record import RECIPE_FILE, SCORES, read_record
-from ..work_dirs import require, run_config
+from ..system.commands import command_line
 from .pictures.curves import draw_finetuning
 from .summary import Answer, Fact, total
 

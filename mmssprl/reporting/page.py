@@ -1,28 +1,24 @@
 """Write one self-contained page about a run."""
 
-import io
-from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-import matplotlib
-import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from matplotlib.figure import Figure
-from PIL import Image
 
 from ..config.reading import one_line
 from ..console.messages import message_for_user
 from ..console.progress import at_work
-from ..console.wording import command_line, printable, wrapped
+from ..console.wording import printable, wrapped
+from ..drawing.embedded import embedded
 from ..features.backbone import load_backbone
 from ..features.extract import Images
 from ..saving.run_record import REPORT_FILE
 from ..search.contact_sheet import draw_neighbors
 from ..search.neighbor_search import neighbors
+from ..system.commands import command_line
 from ..system.outputs import prepare_output, write_whole
 from ..version import __version__
 from . import summary
@@ -33,7 +29,6 @@ from .pictures.views import draw_views
 from .run import PretrainingRun, read_run
 
 SAMPLE = 100  # at most so many images are read, drawn by a fixed seed
-_FIGURE_DPI = 105
 _QUERIES, _NEIGHBORS = 5, 5
 
 
@@ -75,7 +70,7 @@ def make_report(work_dir: str | Path, *, images: str | Path | None = None) -> Ru
             lines = [content["answer"].headline]
         prepare_output(path, overwrite=True)
         template = "report.html" if tuned is None else "finetune.html"
-        write_page(path, template, **{name: _embedded(value) for name, value in content.items()})
+        write_page(path, template, **{name: embedded(value) for name, value in content.items()})
     return RunReport(path, lines, content["answer"].tone == summary.BAD)
 
 
@@ -175,27 +170,3 @@ def look_at_images(run: PretrainingRun, images: str | Path | None = None) -> dic
             shown = Images(sample)
             found["neighbors"] = draw_neighbors(near, shown, shown, num_rows=_QUERIES)
     return found
-
-
-def data_uri(picture: Figure | Image.Image, kind: Literal["jpeg", "svg"]) -> str:
-    """Return a picture as a data URI."""
-    buffer = io.BytesIO()
-    if isinstance(picture, Image.Image):
-        picture.save(buffer, kind, quality=80)
-    else:
-        options: Any = {"dpi": _FIGURE_DPI, "bbox_inches": "tight", "pad_inches": 0.03}
-        if kind == "svg":  # equal figures give equal pages
-            options["metadata"] = {"Date": None}
-        with matplotlib.rc_context({"svg.hashsalt": "mmssprl"}):
-            picture.savefig(buffer, format=kind, **options)
-    mime = "image/svg+xml" if kind == "svg" else "image/jpeg"
-    return f"data:{mime};base64,{b64encode(buffer.getvalue()).decode()}"
-
-
-def _embedded(value: Any) -> Any:
-    """Return figures and images as data URIs, other values as they are."""
-    if isinstance(value, Figure):
-        shown = [image.get_array() for axes in value.axes for image in axes.images]
-        has_photographs = any(np.asarray(pixels).ndim == 3 for pixels in shown)
-        return data_uri(value, "jpeg" if has_photographs else "svg")
-    return data_uri(value, "jpeg") if isinstance(value, Image.Image) else value

@@ -7,15 +7,15 @@ from typing import Any
 
 from mmengine.config import Config
 
+from ..config.run_config import require, run_config
 from ..console.paths import check_path
 from ..engine.history import Record, read_scalars
 from ..engine.troubles import Diagnosis, diagnose
 from ..errors import UserFileNotFoundError
 from ..models import SSPRL, pretraining_class
-from ..probing.file import Probe, read_probes
+from ..probing.probe_file import Probe, read_probes
 from ..saving.run_files import newest_intact
-from ..saving.run_record import FILE, RECIPE_FILE, read_record
-from ..work_dirs import require, run_config
+from ..saving.run_record import RECIPE_FILE, RECORD_FILE, read_record
 
 _NEEDS: dict[str, Any] = {
     "model.type": str,
@@ -72,7 +72,7 @@ def read_run(work_dir: str | Path) -> PretrainingRun:
         records=records,
         diagnosis=diagnosis,
         recipe=read_record(folder / RECIPE_FILE),
-        starts=read_record(folder / FILE).get("starts", []),
+        starts=read_record(folder / RECORD_FILE).get("starts", []),
         probes=read_probes(folder / "probe.csv"),
         weights=weights,
         best_weights=best if best.is_file() else None,

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..console.durations import format_hours
-from ..console.wording import ALONE, command_line, percent
+from ..console.wording import ALONE, percent
 from ..engine.history import Record
 from ..engine.troubles import HEALTHY, TROUBLES
-from ..probing.file import (
+from ..probing.probe_file import (
     START,
     WORSE_THAN_RANDOM,
     Probe,
@@ -18,6 +18,7 @@ from ..probing.file import (
     propose,
     trained_start,
 )
+from ..system.commands import command_line
 from ..weights.description import channels_of
 from .run import PretrainingRun
 

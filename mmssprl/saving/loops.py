@@ -9,10 +9,10 @@ from mmengine.dist import get_rank
 from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop, Runner
 from torch import nn
 
-from ..datasets.draws import DrawSampler, LateBatches, seed_generators, with_draws
 from ..errors import UserValueError
 from ..models import is_pretraining
 from ..registry import LOOPS, class_of
+from .resumable_samplers import DrawSampler, LateBatches, seed_generators, with_draws
 
 _VALIDATED = "last_validation"
 """Key in the message hub of the step after which the last validation ran."""

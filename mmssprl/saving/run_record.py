@@ -16,7 +16,7 @@ from mmengine.logging import print_log
 from ..system.environment import describe_environment, source_commit
 from ..system.outputs import write_whole
 
-FILE = "run.json"
+RECORD_FILE = "run.json"
 RECIPE_FILE = "recipe.json"
 """The recipe and forecast that `pretrain` printed, with reasons."""
 REPORT_FILE = "report.html"
@@ -30,7 +30,7 @@ def record_run(cfg: Config, dataset: Any) -> None:
 
     Each start has the config if it changed. Changed images are a warning.
     """
-    path = Path(cfg.work_dir) / FILE
+    path = Path(cfg.work_dir) / RECORD_FILE
     config = json.loads(json.dumps(cfg.to_dict(), default=str))
     start = {
         "time": datetime.now().astimezone().isoformat(timespec="seconds"),

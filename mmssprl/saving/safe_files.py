@@ -11,7 +11,6 @@ from urllib.parse import urlparse
 
 import torch
 import yaml
-from filelock import FileLock
 from mmengine import fileio
 from mmengine.runner.checkpoint import (
     CheckpointLoader,
@@ -21,6 +20,7 @@ from mmengine.runner.checkpoint import (
 )
 
 from ..errors import UserOSError, UserValueError
+from ..system.locks import wait_for
 from ..system.outputs import whole_file
 from ..weights import read_checkpoint
 from ..weights.checkpoint_file import load_pickle, reason_of
@@ -84,7 +84,7 @@ def load_from_http(filename: str, map_location: Any = None) -> Any:
     try:
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(f"{path}.lock"):  # other ranks wait, and find the file
+            with wait_for(path):  # other ranks wait, and find the file
                 if not path.exists():
                     is_shown = sys.stderr.isatty()
                     torch.hub.download_url_to_file(filename, str(path), progress=is_shown)

@@ -15,7 +15,8 @@ from ..console.quiet import say
 from ..console.wording import on_one_line
 from ..datasets.image_identity import IDENTITY, find_changed, stamps_of
 from ..errors import UserValueError, refuse_damaged
-from ..features.backbone import Crops, FeatureBackbone
+from ..features.backbone import FeatureBackbone
+from ..features.crops import Crops
 from ..features.extract import FeatureOptions, Images, ImageSource, Weights, extract, joined
 from ..system.outputs import prepare_output, whole_file
 from ..version import __version__

@@ -17,6 +17,7 @@ from joblib import cpu_count
 
 from .._dependencies import FAMILIES, distribution, installed_version
 from ..console.wording import counted
+from ..errors import UserValueError
 from ..version import __version__
 
 _PACKAGES = (
@@ -146,3 +147,16 @@ def source_commit() -> str:
     except (OSError, CalledProcessError):
         return "unknown (no git checkout)"
     return commit.strip() + (" with uncommitted changes" if changed else "")
+
+
+def choose_device(device: str | torch.device) -> torch.device:
+    """Return an existing device; 'auto' is a GPU if there is one."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        return torch.empty(0, device=device).device
+    except (RuntimeError, AssertionError, TypeError) as error:
+        gpus = [f"cuda:{i}" for i in range(torch.cuda.device_count())]
+        raise UserValueError(
+            f"device must be one of 'auto', {', '.join(['cpu', *gpus])}, but got {device!r}."
+        ) from error

@@ -32,7 +32,7 @@ _FIRST_S = 3.0
 """Delay of other ranks, so that the first one speaks and ends them."""
 _LAUNCHED = "TORCHELASTIC_RUN_ID"
 """Environment variable of a process whose launcher reports signals."""
-PARENT = "MMSSPRL_PARENT"
+PARENT_VARIABLE = "MMSSPRL_PARENT"
 """Environment variable with the pid of the process that a command ends with."""
 _PARENT_S = 1.0
 """How often a process checks whether its parent is alive."""

@@ -8,8 +8,8 @@ from .backbone import (
     load_network,
     start_state,
 )
-from .branches import read_backbone
 from .checkpoint_file import check_fit, read_checkpoint, weights_file
+from .checkpoint_prefixes import read_backbone
 from .convert import convert_weights
 from .description import write_description
 from .export import export_weights

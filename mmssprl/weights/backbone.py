@@ -22,8 +22,8 @@ from ..models import ModuleBackbone
 from ..models.timm_backbone import check_timm
 from ..pixels import Normalisation
 from ..registry import MODELS
-from .branches import read_backbone, read_branch, require_finite
 from .checkpoint_file import check_fit, read_state, weights_file
+from .checkpoint_prefixes import read_backbone, read_branch, require_finite
 from .description import find_description, read_description
 from .normalisation import find_normalisation, says_normalisation
 from .sources import (

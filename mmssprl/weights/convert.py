@@ -18,8 +18,8 @@ from ..errors import UserValueError
 from ..registry import MODELS, class_of
 from ..system.outputs import prepare_output, whole_file
 from .backbone import build_model, read_architecture
-from .branches import Branch, read_branch
 from .checkpoint_file import list_faults
+from .checkpoint_prefixes import Branch, read_branch
 from .description import write_description
 
 RELEASED_CONFIG = "configs/ssprl/ssprl-released_resnet50_2xb64-coslr-200e_coco.py"

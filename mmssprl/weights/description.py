@@ -10,11 +10,11 @@ from mmengine.config import Config
 
 from ..console.wording import program
 from ..errors import UserValueError
-from ..models.module_backbone import is_named
 from ..pixels import RGB, Normalisation, Pixels
 from ..pyramid import ViewLayout
 from ..registry import MODELS, names_in
 from ..system.outputs import write_whole
+from ..system.trusted_modules import is_named
 from ..version import __version__
 
 _USUAL_PX = 224

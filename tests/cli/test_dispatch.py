@@ -11,9 +11,9 @@ from torch._utils import ExceptionWrapper
 
 from mmssprl.cli import COMMANDS, build_parser, main
 from mmssprl.console.messages import message_for_user
-from mmssprl.console.wording import command_line
 from mmssprl.errors import UserValueError
 from mmssprl.pyramid import ViewLayout
+from mmssprl.system.commands import command_line
 from mmssprl.system.processes import command_of_process
 
 
@@ -111,7 +111,7 @@ def test_the_console_script_is_called_by_its_own_name(monkeypatch):
 def test_next_lines_name_the_folders_that_were_given(monkeypatch, capsys):
     weights = Path("runs/a/b.pth")
     monkeypatch.setattr("mmssprl.pretraining.start.pretrain", lambda *_, **__: weights)
-    monkeypatch.setattr("mmssprl.work_dirs.run_config", lambda folder: Config())
+    monkeypatch.setattr("mmssprl.config.run_config.run_config", lambda folder: Config())
     assert main(["pretrain", "photos", "--probe", "my labels"]) == 0
     tune, probe = capsys.readouterr().out.splitlines()
     assert tune == f"next: python -m mmssprl finetune {weights} 'my labels' --task classify"

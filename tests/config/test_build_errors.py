@@ -4,7 +4,7 @@ from helpers.engine.toy_run import write_config
 from mmengine.config import Config
 
 from mmssprl.config.build_errors import explain_build_errors
-from mmssprl.engine.launch import prepare_train_config, run
+from mmssprl.engine.launch import launch, prepare_train_config
 from mmssprl.errors import UserError, UserTypeError
 from mmssprl.registry import MODELS
 
@@ -23,7 +23,7 @@ def start(folder, **options):
     # Runs of one name that start in one second would share their log.
     options["experiment_name"] = folder.name
     config = write_config(folder)
-    run(prepare_train_config(config, work_dir=folder / "run", cfg_options=options), "train")
+    launch(prepare_train_config(config, work_dir=folder / "run", cfg_options=options), "train")
 
 
 @pytest.mark.parametrize(("key", "value", "message"), BUILT)

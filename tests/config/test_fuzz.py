@@ -13,7 +13,7 @@ from mmengine.hooks import Hook
 from mmssprl.config.keys import walk_used
 from mmssprl.config.reading import read_config_file
 from mmssprl.config.run_checks import check_config
-from mmssprl.engine.launch import prepare_train_config, run
+from mmssprl.engine.launch import launch, prepare_train_config
 from mmssprl.errors import UserError
 from mmssprl.system.stopping import StoppedError
 
@@ -36,7 +36,7 @@ def start(folder, name, options):
     cfg = prepare_train_config(
         ROOT / CONFIG, work_dir=folder / name, cfg_options=copy.deepcopy(options)
     )
-    run(cfg, "train", hooks=[StopAfterAStep()], keep_record=False)
+    launch(cfg, "train", hooks=[StopAfterAStep()], keep_record=False)
 
 
 @pytest.mark.slow

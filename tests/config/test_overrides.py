@@ -5,7 +5,7 @@ from mmengine.config import Config
 from mmssprl.config import run_checks
 from mmssprl.config.overrides import check_spelling, merge_options
 from mmssprl.config.shipped import shipped
-from mmssprl.engine.launch import prepare_train_config, run
+from mmssprl.engine.launch import launch, prepare_train_config
 from mmssprl.errors import UserError
 from mmssprl.pyramid import ViewLayout
 
@@ -109,5 +109,5 @@ def test_a_cosine_ends_with_the_training(warned, scheduler, loop, remedies):
 def test_a_training_warns(tmp_path, warned):
     schedule = 'param_scheduler = dict(type="CosineAnnealingLR", T_max=3)\n'
     config = write_config(tmp_path, schedule)
-    run(prepare_train_config(config, work_dir=tmp_path / "run"), "train")
+    launch(prepare_train_config(config, work_dir=tmp_path / "run"), "train")
     assert ["T_max=3" in line for line in warned] == [True]

@@ -9,7 +9,7 @@ from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 
 from mmssprl.config import run_checks
-from mmssprl.config.pretrain_checks import hand_on_layout
+from mmssprl.config.layouts import hand_on_layout
 from mmssprl.config.shipped import SIZES
 from mmssprl.datasets import stack_views
 from mmssprl.datasets.transforms import TeacherCrop

@@ -1,7 +1,8 @@
 import shlex
 from pathlib import Path
 
-from mmssprl.console.wording import command_line, on_one_line, printable, wrapped
+from mmssprl.console.wording import on_one_line, printable, wrapped
+from mmssprl.system.commands import command_line
 
 
 def test_a_command_is_one_whatever_its_paths_contain():

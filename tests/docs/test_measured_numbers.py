@@ -10,9 +10,9 @@ from helpers.package.checkout import ROOT
 from mmssprl.experiments.compare.report import comparison_rows
 from mmssprl.experiments.report import csv_text
 from mmssprl.experiments.statistics import compare_all
+from mmssprl.pretraining.choose import choose_recipe
 from mmssprl.pretraining.methods import BY_KEY
 from mmssprl.pretraining.options import PretrainOptions
-from mmssprl.pretraining.recipe import choose_recipe
 from mmssprl.pyramid import ViewLayout
 
 

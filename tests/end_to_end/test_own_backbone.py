@@ -10,7 +10,7 @@ from helpers.saving.stopped_runs import assert_equal
 
 import mmssprl
 from mmssprl.cli import main
-from mmssprl.console.wording import named_modules
+from mmssprl.system.trusted_modules import named_modules
 
 MODULE = "own_net_of_a_user"
 RUN = Path("called")

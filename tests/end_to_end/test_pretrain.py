@@ -6,7 +6,7 @@ import pytest
 
 from mmssprl.cli import main
 from mmssprl.datasets.scenes import generate_scenes
-from mmssprl.pretraining import forecast
+from mmssprl.runs import forecast
 
 
 @pytest.fixture(scope="module")

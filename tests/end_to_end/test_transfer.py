@@ -7,7 +7,7 @@ from helpers.package.mmcv_builds import without_operators
 from mmengine.config import Config
 
 from mmssprl.datasets.scenes import generate_scenes
-from mmssprl.experiments.benchmark.protocols import Weights, choose_protocols
+from mmssprl.experiments.benchmark.protocols import WeightsRow, choose_protocols
 from mmssprl.experiments.benchmark.start import Benchmark
 from mmssprl.experiments.execute import Jobs, execute_runs
 from mmssprl.experiments.options import BenchmarkOptions
@@ -33,7 +33,7 @@ def test_detection_and_segmentation_run_unmodified_packages_on_torchvisions_oper
     path = save_backbone(tmp_path / "ssprl_resnet18_scenes_backbone.pth", backbone)
     asked = {"size": "scenes", "gpus": 2, "work_dir": str(tmp_path / "dense")}
     benchmark = Benchmark(BenchmarkOptions(weights=("random",), **asked), lambda line: None)
-    benchmark.rows = [Weights("ssprl", str(path), backbone)]
+    benchmark.rows = [WeightsRow("ssprl", str(path), backbone)]
     benchmark.protocols = choose_protocols("scenes", ["detection", "segmentation"])
     for number, images_per_step in enumerate((8, 0)):  # detection runs in two processes
         config = tmp_path / f"short_{number}.py"

@@ -6,7 +6,7 @@ from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import MODELS, DefaultScope
 
 from mmssprl.config.shipped import shipped
-from mmssprl.engine.initial_weights import adapt_backbone, take_backbone
+from mmssprl.engine.adapted_backbone import adapt_backbone, take_backbone
 from mmssprl.pretraining.backbones import BACKBONES
 
 

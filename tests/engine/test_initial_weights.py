@@ -11,7 +11,7 @@ from torchvision.models import resnet18
 
 from mmssprl.engine import initial_weights
 from mmssprl.engine.initial_weights import InitialWeightsHook, apply_weights
-from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
+from mmssprl.engine.launch import launch, prepare_test_config, prepare_train_config
 from mmssprl.weights import load_network, read_backbone, write_description
 
 
@@ -42,13 +42,15 @@ class TestTraining:
         cfg = prepare_train_config(config, weights=str(weights), work_dir="a")
         assert cfg.model.backbone == wide
         assert cfg.model.head.in_channels == 24
-        run(cfg, "train")
+        launch(cfg, "train")
         assert_equal(read_backbone("a/epoch_1.pth"), read_backbone(weights), "backbone")
         assert Config.fromfile("a/linear.py").model.backbone.base_channels == 12
         options = {"train_cfg.max_epochs": 2}
-        run(prepare_train_config(config, work_dir="a", resume="auto", cfg_options=options), "train")
+        launch(
+            prepare_train_config(config, work_dir="a", resume="auto", cfg_options=options), "train"
+        )
         assert (config.parent / "a/epoch_2.pth").exists()
-        run(prepare_test_config(config, "a", work_dir="b"), "test")
+        launch(prepare_test_config(config, "a", work_dir="b"), "test")
         found = [line for line in lines if line.startswith("model.backbone is")]
         for line, origin in zip(found, ("pretrained/w.json", "a/linear.py"), strict=False):
             assert str(tmp_path / origin) in line
@@ -72,7 +74,7 @@ class TestTraining:
         options = {"model.backbone": backbone, "model.head.in_channels": 512}
         cfg = prepare_train_config(config, weights="supervised", cfg_options=options)
         assert cfg.custom_hooks[-1].depth == 18
-        run(cfg, "train")
+        launch(cfg, "train")
         assert_equal(read_backbone("run/epoch_1.pth"), state, "backbone")
 
 

@@ -5,8 +5,8 @@ import torch
 from helpers.engine.toy_run import ToyModel, write_config
 from mmengine.runner import Runner
 
-from mmssprl.engine import launch
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config
+from mmssprl.engine.runner import ConsoleRunner
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def save_checkpoint(path):
 
 @pytest.fixture
 def on_gpu(monkeypatch):
-    monkeypatch.setattr(launch, "get_device", lambda: "cuda")
+    monkeypatch.setattr("mmssprl.engine.launch.get_device", lambda: "cuda")
 
 
 @pytest.mark.parametrize("name", ["epoch_3.pth", "last_checkpoint"])
@@ -76,7 +76,7 @@ def test_cublas_is_configured_before_it_starts(monkeypatch, deterministic):
     found = []
     monkeypatch.setattr(os, "environ", {})
     monkeypatch.setattr(Runner, "set_randomness", lambda *_, **__: found.extend(os.environ.items()))
-    launch.ConsoleRunner.__new__(launch.ConsoleRunner).set_randomness(deterministic=deterministic)
+    ConsoleRunner.__new__(ConsoleRunner).set_randomness(deterministic=deterministic)
     assert found == ([("CUBLAS_WORKSPACE_CONFIG", ":4096:8")] if deterministic else [])
 
 
@@ -109,7 +109,7 @@ def test_torchrun_must_have_started_the_processes_which_get_their_wrapper_on_the
         cfg = prepare_train_config(config, launcher="pytorch", cfg_options=options)
         assert cfg.model_wrapper_cfg == used
     assert "model_wrapper_cfg" not in prepare_train_config(config)
-    monkeypatch.setattr(launch, "get_device", lambda: "cuda")
+    monkeypatch.setattr("mmssprl.engine.launch.get_device", lambda: "cuda")
     for launcher in ("pytorch", "mpi"):
         cfg = prepare_train_config(config, launcher=launcher)
         assert cfg.launcher == launcher

@@ -7,7 +7,7 @@ import psutil
 import pytest
 from helpers.package.checkout import ROOT
 
-from mmssprl.system.stopping import PARENT
+from mmssprl.system.stopping import PARENT_VARIABLE
 
 pytestmark = pytest.mark.fault
 SCRIPT = """
@@ -37,5 +37,5 @@ def test_a_command_ends_if_its_parent_is_gone():
     parent = subprocess.Popen(["true"])
     parent.wait()
     words = [sys.executable, "-c", "import mmssprl, time; time.sleep(60)"]
-    done = subprocess.run(words, env=os.environ | {PARENT: str(parent.pid)}, timeout=20)
+    done = subprocess.run(words, env=os.environ | {PARENT_VARIABLE: str(parent.pid)}, timeout=20)
     assert done.returncode == 1

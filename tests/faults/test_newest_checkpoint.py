@@ -9,8 +9,7 @@ from helpers.saving.stopped_runs import assert_equal
 from helpers.saving.toy_checkpoint import SCHEDULE, truncated
 from mmengine.config import Config
 
-from mmssprl.engine import launch
-from mmssprl.engine.launch import prepare_train_config, run
+from mmssprl.engine.launch import launch, prepare_train_config
 from mmssprl.errors import UserError
 from mmssprl.saving.run_files import newest_intact, require_newest
 
@@ -91,9 +90,13 @@ def test_a_resumed_run_looks_once_and_uses_it(folder, monkeypatch):
     expected = torch.load("run/epoch_2.pth", weights_only=True)["state_dict"]
     hole(folder / "epoch_2.pth")
     asked = []
-    ask = launch.newest_intact
-    monkeypatch.setattr(launch, "newest_intact", lambda *f: asked.append(ask(*f)) or asked[-1])
-    run(prepare_train_config("toy.py", work_dir="run", resume="auto"), "train")
+
+    def ask(folder):
+        asked.append(newest_intact(folder))
+        return asked[-1]
+
+    monkeypatch.setattr("mmssprl.engine.launch.newest_intact", ask)
+    launch(prepare_train_config("toy.py", work_dir="run", resume="auto"), "train")
     assert asked == [Path("run/epoch_1.pth")]
     record = json.loads((folder / "run.json").read_text())
     assert record["starts"][-1]["resumed_from"] == "run/epoch_1.pth"

@@ -3,7 +3,7 @@ import torch
 from PIL import Image
 
 import mmssprl
-from mmssprl.features.backbone import Crops
+from mmssprl.features.crops import Crops
 from mmssprl.features.extract import FeatureOptions
 from mmssprl.probing.linear import LabelledSplit, extract_split
 from mmssprl.pyramid import PyramidLevel

@@ -16,7 +16,7 @@ from mmengine.registry import DefaultScope
 from torch.utils._pytree import tree_leaves
 
 from mmssprl.config.shipped import shipped
-from mmssprl.engine.launch import prepare_train_config, run
+from mmssprl.engine.launch import launch, prepare_train_config
 from mmssprl.registry import MODELS
 from mmssprl.weights import load_network
 
@@ -82,7 +82,7 @@ def trained(tmp_path_factory):
         cfg = prepare_train_config(CONFIG, work_dir=work_dir, amp=True, cfg_options=options)
         cfg.experiment_name = work_dir.name
         try:
-            run(cfg, "train", hooks=[guard])
+            launch(cfg, "train", hooks=[guard])
         finally:
             torch.cuda.set_sync_debug_mode("default")
     return work_dir, guard.guarded

@@ -23,10 +23,10 @@ from mmssprl.datasets.tar_images import index_tars
 from mmssprl.datasets.unlabeled_images import _read_names
 from mmssprl.engine.history import read_scalars
 from mmssprl.errors import UserError
-from mmssprl.probing.file import read_probes
+from mmssprl.probing.probe_file import read_probes
 from mmssprl.reporting.finetuning import content_of
 from mmssprl.search.embeddings import read_embeddings
-from mmssprl.weights.branches import read_branch
+from mmssprl.weights.checkpoint_prefixes import read_branch
 from mmssprl.weights.description import read_description
 
 

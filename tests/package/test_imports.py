@@ -8,8 +8,8 @@ import mmssprl
 
 ROOMS = """
     version demo _mmcv_operators errors _dependencies _mmcv_ext pixels pyramid console functional
-    system registry models datasets config work_dirs weights saving engine features search probing
-    distillation reporting pretraining finetuning experiments cli _api __main__ mmssprl
+    system registry models datasets config weights drawing saving engine features search probing
+    distillation reporting runs pretraining finetuning experiments cli _api __main__ mmssprl
 """.split()  # noqa: SIM905
 """Top-level modules and folders, from those that all may import; the package itself is last."""
 

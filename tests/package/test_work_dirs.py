@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from mmssprl import work_dirs
+from mmssprl.runs import work_dirs
 
 COMPARE = {"data": None, "size": "scenes", "epochs": 24}
 BENCHMARK = {"data": None, "weights": {"random": "r"}, "configs": {"linear-coco": "c1"}}

@@ -7,7 +7,7 @@ from mmengine.config import Config
 
 import mmssprl
 from mmssprl.cli import main
-from mmssprl.probing.file import Proposal
+from mmssprl.probing.probe_file import Proposal
 from mmssprl.weights import build_backbone, write_description
 
 

@@ -4,9 +4,10 @@ from mmengine.config import Config
 
 from mmssprl.config.shipped import shipped
 from mmssprl.errors import UserRuntimeError, UserValueError
-from mmssprl.pretraining.config import gpus_of_run, set_values
+from mmssprl.pretraining.config import set_values
 from mmssprl.pretraining.options import PretrainOptions
 from mmssprl.pretraining.plan import make_plan
+from mmssprl.runs.devices import gpus_of_run
 
 
 @pytest.mark.parametrize(

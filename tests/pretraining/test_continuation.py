@@ -131,7 +131,7 @@ def test_weights_of_ours_name_their_network(tmp_path):
 def test_view_sizes_follow_the_patch(patch, step, monkeypatch):
     name = f"timm/vit_small_patch{patch}_dinov2"
     network = Backbone(name, {"type": "TimmBackbone"}, 4)
-    monkeypatch.setattr("mmssprl.pretraining.recipe.find_backbone", lambda *_: network)
+    monkeypatch.setattr("mmssprl.pretraining.choose.find_backbone", lambda *_: network)
     for device in (COCO, CPU):
         recipe = choose(**device, backbone=name, method="ssprl-small-sampled")
         views = ViewLayout.build(recipe.cfg.layout)

@@ -9,8 +9,8 @@ from helpers.pretraining.paces import PACE
 from mmengine.config import Config
 
 from mmssprl.errors import UserRuntimeError
-from mmssprl.pretraining import forecast as forecast_module
-from mmssprl.pretraining.forecast import Forecast, measure_pace
+from mmssprl.runs import forecast as forecast_module
+from mmssprl.runs.forecast import Forecast, measure_pace
 
 CHECKPOINT = {"interval": 10, "max_keep_ckpts": 3}
 

@@ -8,7 +8,7 @@ import pytest
 from helpers.pretraining.recipes import CPU, choose, config_of
 
 from mmssprl.config.keys import used_keys
-from mmssprl.config.pretrain_checks import hand_on_layout
+from mmssprl.config.layouts import hand_on_layout
 from mmssprl.errors import UserValueError
 from mmssprl.experiments.compare.images import TrainingImages
 from mmssprl.experiments.compare.setting import CompareSetting, common_options

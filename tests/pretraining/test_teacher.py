@@ -16,10 +16,10 @@ import mmssprl
 from mmssprl.distillation.teacher import Teacher
 from mmssprl.errors import UserValueError
 from mmssprl.features.backbone import FeatureBackbone
-from mmssprl.pretraining.chosen import RecipeRow
 from mmssprl.pretraining.continuation import is_anchored
 from mmssprl.pretraining.methods import ANCHORED_GAIN, CONTINUED_GAIN, DEFAULT, TEACHER_GAIN
 from mmssprl.pretraining.options import PretrainOptions
+from mmssprl.pretraining.recipe import RecipeRow
 from mmssprl.weights import load_network
 from mmssprl.weights.backbone import build_model
 

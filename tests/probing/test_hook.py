@@ -11,9 +11,9 @@ from mmengine.config import Config
 
 from mmssprl.probing import ProbeHook, probe
 from mmssprl.probing import hook as probe_hook
-from mmssprl.probing.file import read_probes
 from mmssprl.probing.hook import Probe, weights_before
 from mmssprl.probing.linear_classifier import fit_linear_probe
+from mmssprl.probing.probe_file import read_probes
 from mmssprl.weights import load_network
 
 

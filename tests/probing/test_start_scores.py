@@ -13,15 +13,8 @@ from PIL import Image
 from mmssprl.engine.troubles import TROUBLES, diagnose
 from mmssprl.models.unwrap import unwrap
 from mmssprl.probing import mean_average_precision
-from mmssprl.probing.file import (
-    Probe,
-    Scored,
-    half_widths,
-    probe_line,
-    propose,
-    read_probes,
-    write_probes,
-)
+from mmssprl.probing.intervals import Scored, half_widths
+from mmssprl.probing.probe_file import Probe, probe_line, propose, read_probes, write_probes
 from mmssprl.weights import load_network
 
 NUM, CURE = 12, TROUBLES["worse_than_start"].cure

@@ -17,7 +17,7 @@ HOSTILE = "<img src=x onerror=alert(1)>&amp;\"'$x$.jpg"
 @pytest.fixture
 def no_pictures(monkeypatch):
     """Draw the pictures of a report, but do not render them, which takes most of the time."""
-    monkeypatch.setattr("mmssprl.reporting.page.data_uri", lambda picture, kind: "data:")
+    monkeypatch.setattr("mmssprl.drawing.embedded.data_uri", lambda picture, kind: "data:")
 
 
 @pytest.fixture(scope="package")

@@ -86,7 +86,7 @@ def test_the_words_are_printed_and_the_page_is_replaced(run, monkeypatch, capsys
 
 
 def test_train_ends_with_a_report(run, monkeypatch, capsys):
-    monkeypatch.setattr("mmssprl.engine.launch.run", lambda *_, **__: None)
+    monkeypatch.setattr("mmssprl.engine.launch.launch", lambda *_, **__: None)
     monkeypatch.setattr("mmssprl.saving.run_files.finished_weights", lambda cfg: None)
     (config,) = run.glob("*.py")
     assert main(["train", str(config), "--work-dir", str(run), "--resume"]) == 0

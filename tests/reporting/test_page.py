@@ -15,12 +15,12 @@ from PIL import Image
 
 import mmssprl
 from mmssprl.cli import build_parser
-from mmssprl.console.style import SCALES
-from mmssprl.probing.file import Probe, propose, read_probes
+from mmssprl.config.run_config import run_config
+from mmssprl.drawing.style import SCALES
+from mmssprl.probing.probe_file import Probe, propose, read_probes
 from mmssprl.reporting.page import look_at_images
 from mmssprl.reporting.run import read_run
 from mmssprl.reporting.summary import console_lines, facts, verdict
-from mmssprl.work_dirs import run_config
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from helpers.saving.toy_checkpoint import load_from, resume_by, resume_file, too
 from mmengine.config import Config
 from torch import nn
 
-from mmssprl.engine.launch import prepare_train_config, run
+from mmssprl.engine.launch import launch, prepare_train_config
 from mmssprl.errors import UserError
 from mmssprl.saving.run_files import check_work_dir, files_of_run
 
@@ -34,7 +34,7 @@ class TestWorkDir:
         cfg = prepare_train_config(config, overwrite=True)
         assert {path.name for path in files_of_run(cfg)} == RUN_FILES
         assert {path.name for path in used.iterdir()} == RUN_FILES | OTHER_FILES
-        run(cfg, "train", overwrite=True)
+        launch(cfg, "train", overwrite=True)
         assert all((used / name).read_text() == "old" for name in OTHER_FILES)
         assert not (used / "epoch_3.pth").exists()
         assert (used / "epoch_1.pth").stat().st_size > len("old")
@@ -47,7 +47,7 @@ class TestWorkDir:
         ):
             cfg = prepare_train_config(config, overwrite=True, cfg_options=options)
             with pytest.raises(ValueError, match=match):
-                run(cfg, "train", overwrite=True)
+                launch(cfg, "train", overwrite=True)
         assert {path.name for path in used.iterdir()} >= RUN_FILES | OTHER_FILES
 
     @pytest.mark.parametrize("key", ["weights", "load_from"])

@@ -5,7 +5,7 @@ from helpers.datasets.image_folders import build, folder, make_tar, save
 from helpers.engine.toy_run import write_config
 from mmengine.config import Config
 
-from mmssprl.engine.launch import prepare_train_config, run
+from mmssprl.engine.launch import launch, prepare_train_config
 from mmssprl.saving.run_record import record_run
 
 
@@ -75,7 +75,7 @@ def test_a_run_uses_its_num_threads_and_writes_no_secret(tmp_path, monkeypatch):
     write_config(tmp_path)
     cfg = prepare_train_config("toy.py", work_dir="run", cfg_options={"num_threads": 3})
     cfg.experiment_name = "threads"  # two runs of one second would share mmengine's name and log
-    run(cfg, "train")
+    launch(cfg, "train")
     (start,) = json.loads((tmp_path / "run/run.json").read_text())["starts"]
     assert start["environment"]["threads"] == 3
     assert torch.get_num_threads() == 1  # as before

@@ -9,8 +9,6 @@ import torch
 from helpers.engine.toy_run import write_config
 from helpers.tools.called_tools import TOOLS, call
 
-from mmssprl.engine import launch
-
 SCRIPTS = sorted(TOOLS.glob("*_*.sh"))
 
 
@@ -81,7 +79,7 @@ def test_one_launched_process_trains_like_an_ordinary_one(tool, tmp_path, monkey
         return names.count("pt_gloo_runloop")
 
     before = gloo_threads()
-    monkeypatch.setattr(launch, "get_device", lambda: "cpu")
+    monkeypatch.setattr("mmssprl.engine.launch.get_device", lambda: "cpu")
     of_torchrun = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
     for name, value in of_torchrun.items():
         monkeypatch.setenv(name, value)

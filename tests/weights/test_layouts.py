@@ -12,7 +12,8 @@ from safetensors.torch import load_file
 from torch import nn
 
 import mmssprl
-from mmssprl.engine.initial_weights import InitialWeightsHook, fit_backbone
+from mmssprl.engine.adapted_backbone import fit_backbone
+from mmssprl.engine.initial_weights import InitialWeightsHook
 from mmssprl.pretraining.backbones import Backbone
 from mmssprl.pretraining.continuation import check_weights
 from mmssprl.weights import (
@@ -22,7 +23,7 @@ from mmssprl.weights import (
     load_network,
     start_state,
 )
-from mmssprl.weights.branches import read_branch
+from mmssprl.weights.checkpoint_prefixes import read_branch
 
 RESNET = {"type": "ResNet", "depth": 18, "base_channels": 8}
 CONFIG = Config({"model": {"backbone": RESNET}})

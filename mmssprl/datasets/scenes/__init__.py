@@ -4,7 +4,7 @@ A category is a shape with a texture, a scene is a background structure with typ
 All colours are random.
 """
 
-from mmssprl.datasets.scenes.generate import generate_scenes
-from mmssprl.datasets.scenes.render import SCENE_CATEGORIES
+from .generate import generate_scenes
+from .render import SCENE_CATEGORIES
 
 __all__ = ["SCENE_CATEGORIES", "generate_scenes"]

@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from mmssprl.datasets.scenes.objects import draw_color_pair
+from .objects import draw_color_pair
 
 Array = NDArray[np.floating]
 

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from mmssprl.registry import TRANSFORMS
-
+from ...registry import TRANSFORMS
 from .pyramid_crop import Box, Cropper, PyramidCrop, draw_box
 
 _ASPECT = (1 / 2, 2.0)  # width / height of a crop

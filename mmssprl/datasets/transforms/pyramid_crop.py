@@ -14,10 +14,9 @@ from mmcv.transforms import BaseTransform
 from torch import Tensor
 from torch.nn.functional import interpolate
 
-from mmssprl.pyramid import NUM_PYRAMIDS, Area, PyramidLevel, ViewLayout, ViewSlot
-from mmssprl.registry import TRANSFORMS
-
 from ...errors import UserValueError
+from ...pyramid import NUM_PYRAMIDS, Area, PyramidLevel, ViewLayout, ViewSlot
+from ...registry import TRANSFORMS
 
 Place = tuple[float, float, float, float]
 """Left, top, right and bottom of a box in pixels of the image."""

@@ -7,10 +7,9 @@ import numpy as np
 import torch
 from torchvision.ops import box_iou
 
-from mmssprl.pyramid import ViewLayout
-from mmssprl.registry import TRANSFORMS
-
 from ...errors import UserValueError
+from ...pyramid import ViewLayout
+from ...registry import TRANSFORMS
 from .pyramid_crop import Box, Cropper, PyramidCrop, draw_box
 
 _LEAST_SHARED = 0.4

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from mmssprl.datasets.image_identity import stamp_of
-from mmssprl.errors import UserOSError
-from mmssprl.pyramid import ViewLayout
-from mmssprl.registry import TRANSFORMS
-
+from ...errors import UserOSError
+from ...pyramid import ViewLayout
+from ...registry import TRANSFORMS
+from ..image_identity import stamp_of
 from .pyramid_crop import PyramidCrop, _as_array
 
 

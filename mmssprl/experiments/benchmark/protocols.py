@@ -10,7 +10,7 @@ from mmengine.config import Config
 from ...errors import UserValueError
 from ...weights import RANDOM, SUPERVISED, find_config, weights_file
 from ...weights.description import find_description
-from ..options import BenchmarkSize as Size
+from ..options import BenchmarkSize
 from ..run import Run, RunFailedError, RunOutcome
 
 _SEMISUP = ("semisup-1", "semisup-10", "semisup-100")
@@ -52,7 +52,7 @@ class Protocol:
         return {name: factor * value for name, (value, factor) in logged.items() if value >= 0}
 
 
-_CONFIGS: dict[Size, dict[str, str]] = {
+_CONFIGS: dict[BenchmarkSize, dict[str, str]] = {
     "paper": {
         "linear-coco": "classification/linear_resnet50_1xb128-coslr-100e_coco14",
         "linear-voc": "classification/linear_resnet50_1xb32-coslr-100e_voc07",
@@ -81,7 +81,7 @@ _CONFIGS: dict[Size, dict[str, str]] = {
 """Below configs/benchmarks/."""
 
 _ON_SEVERAL_GPUS = [_CONFIGS["paper"][name] for name in ("detection", "segmentation")]
-PROTOCOLS: dict[Size, list[Protocol]] = {
+PROTOCOLS: dict[BenchmarkSize, list[Protocol]] = {
     size: [
         Protocol(name, f"configs/benchmarks/{config}.py", 16 if config in _ON_SEVERAL_GPUS else 0)
         for name, config in configs.items()
@@ -89,11 +89,15 @@ PROTOCOLS: dict[Size, list[Protocol]] = {
     for size, configs in _CONFIGS.items()
 }
 
-DATA_PREFIX: dict[Size, str] = {"paper": "data", "scenes": "data/scenes", "coco128": "data"}
+DATA_PREFIX: dict[BenchmarkSize, str] = {
+    "paper": "data",
+    "scenes": "data/scenes",
+    "coco128": "data",
+}
 """Beginning of every ``data_root`` in the configs; ``--data`` replaces it."""
 
 
-def choose_protocols(size: Size, names: Sequence[str] | None) -> list[Protocol]:
+def choose_protocols(size: BenchmarkSize, names: Sequence[str] | None) -> list[Protocol]:
     """Return the protocols that ``names`` name, groups too; None is all of the size."""
     known = {protocol.name: protocol for protocol in PROTOCOLS[size]}
     if names is None:
@@ -111,7 +115,7 @@ def choose_protocols(size: Size, names: Sequence[str] | None) -> list[Protocol]:
 
 
 @dataclass(frozen=True)
-class Weights:
+class WeightsRow:
     """A row of the table."""
 
     name: str
@@ -124,7 +128,7 @@ WORDS = (RANDOM, SUPERVISED)
 """Weights without a file."""
 
 
-def find_weights(values: Sequence[str]) -> list[Weights]:
+def find_weights(values: Sequence[str]) -> list[WeightsRow]:
     """Name each word or file, with its folder if the stem is not unique; find its backbone."""
     files = {value: weights_file(value).resolve() for value in values if value not in WORDS}
     backbones = {
@@ -141,7 +145,7 @@ def find_weights(values: Sequence[str]) -> list[Weights]:
             "several; benchmark each backbone in a separate --work-dir."
         )
     stems = [*WORDS, *(path.stem for path in files.values())]
-    rows: dict[str, Weights] = {}
+    rows: dict[str, WeightsRow] = {}
     for value in values:
         name, path = value, files.get(value)
         if path:
@@ -151,7 +155,7 @@ def find_weights(values: Sequence[str]) -> list[Weights]:
                 f"the file or folder names of weights must differ, but {name} is there twice; "
                 "rename one."
             )
-        rows[name] = Weights(name, str(path or value), backbones.get(value, of_words))
+        rows[name] = WeightsRow(name, str(path or value), backbones.get(value, of_words))
     return [*rows.values()]
 
 

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from ...console.tables import markdown_table
 from ...weights import RANDOM, SUPERVISED
+from ..options import BenchmarkSize
 from ..report import CsvRow
 from ..statistics import compare_all, estimate
-from .protocols import METRICS, Results, Size
+from .protocols import METRICS, Results
 
 Column = tuple[str, str]
 """Protocol and metric."""
@@ -19,7 +20,7 @@ _SUPERVISED_HERE = (
 )
 
 
-def format_report(results: Results, size: Size) -> str:
+def format_report(results: Results, size: BenchmarkSize) -> str:
     """Return tables of means over the seeds and of differences to random weights as Markdown."""
     scores = scores_of(results)
     names = dict.fromkeys(run.weights for run, _ in results)

@@ -15,11 +15,12 @@ from ...config.shipped import shipped
 from ...datasets.labels import find_labels
 from ...datasets.labels.files import data_folder
 from ...datasets.scenes.generate import generate_sample
-from ...engine.initial_weights import adapt_backbone, apply_weights
+from ...engine.adapted_backbone import adapt_backbone
+from ...engine.initial_weights import apply_weights
 from ...errors import UserFileNotFoundError, UserValueError
+from ...runs.work_dirs import claim, digest
 from ...system.outputs import write_whole
 from ...weights import RANDOM, SUPERVISED
-from ...work_dirs import claim, digest
 from ..execute import Log, announce, execute_runs, jobs_of_machine, run_all
 from ..options import BenchmarkOptions
 from ..report import Files
@@ -31,7 +32,7 @@ from .protocols import (
     Protocol,
     Results,
     TransferRun,
-    Weights,
+    WeightsRow,
     choose_protocols,
     find_weights,
 )
@@ -171,7 +172,7 @@ class Benchmark:
             write_whole(path, text)  # tasks of a cluster may be reading that of an earlier call
         return BenchmarkPlan(tuple(runs), trainings)
 
-    def _config_of(self, protocol: Protocol, row: Weights) -> Config:
+    def _config_of(self, protocol: Protocol, row: WeightsRow) -> Config:
         """Return the protocol's config with a row's backbone and start."""
         cfg = Config.fromfile(shipped(protocol.config))
         cfg.weights = row.start
@@ -217,7 +218,7 @@ def data_of(data: str) -> Path:
     return next((each.parent for each in (root, *root.parents) if each.name in _TOPS), root)
 
 
-def _identity(row: Weights) -> str:
+def _identity(row: WeightsRow) -> str:
     """Digest the start of a row: a config, or a backbone and the content of a file, or a word."""
     if row.pretrained_by:
         return digest(row.pretrained_by.to_dict())

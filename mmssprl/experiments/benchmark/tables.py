@@ -8,6 +8,7 @@ from ...config.at_size import name_at_size, read_at_size
 from ...errors import UserValueError
 from ...pretraining.methods import BY_KEY, SSPRL, Method
 from ...weights import RANDOM, SUPERVISED, weights_file
+from ..options import BenchmarkSize
 from ..statistics import estimate
 from .protocols import (
     GROUPS,
@@ -16,8 +17,7 @@ from .protocols import (
     WORDS,
     Protocol,
     Results,
-    Size,
-    Weights,
+    WeightsRow,
     find_weights,
 )
 from .report import ABSENT, Column, table_of
@@ -122,7 +122,7 @@ class TableRow:
         return f"{path} --size {self.size}" if self.size else path
 
 
-def rows_of_table(number: int, size: Size) -> list[TableRow]:
+def rows_of_table(number: int, size: BenchmarkSize) -> list[TableRow]:
     """Return the rows of the paper; at small sizes each method has one, with its first data."""
     if number == 4:
         rows = _ABLATIONS.items()
@@ -137,7 +137,9 @@ def rows_of_table(number: int, size: Size) -> list[TableRow]:
     return [*found.values()]
 
 
-def _row(name: str, data: str, key: str, paper: Mapping[Column, float], size: Size) -> TableRow:
+def _row(
+    name: str, data: str, key: str, paper: Mapping[Column, float], size: BenchmarkSize
+) -> TableRow:
     method = BY_KEY[key]
     config = method.config_file(data) if method.competes else None
     return TableRow(name, data, method, paper, config, None if size == "paper" else size)
@@ -148,13 +150,13 @@ class PaperTable:
     """One table at one size: its protocols, its rows, and the weights that the rows have."""
 
     number: int
-    size: Size
+    size: BenchmarkSize
     protocols: list[Protocol]
     rows: list[TableRow]
-    weights: Mapping[str, Weights]
+    weights: Mapping[str, WeightsRow]
 
     @classmethod
-    def build(cls, number: int, size: Size, values: Sequence[str]) -> "PaperTable":
+    def build(cls, number: int, size: BenchmarkSize, values: Sequence[str]) -> "PaperTable":
         """Find the weights of each row: a file, a word, or a training to be done here."""
         protocols = [p for p in PROTOCOLS[size] if p.name in TABLES[number][1]]
         if not protocols:  # scenes have no VOC
@@ -174,7 +176,7 @@ class PaperTable:
             if size == "scenes" and row.config and row.name not in weights:
                 cfg = read_at_size(row.config, row.size)
                 backbone = cfg.model.backbone.to_dict()
-                weights[row.name] = Weights(f"{row.stem}_backbone", "", backbone, cfg)
+                weights[row.name] = WeightsRow(f"{row.stem}_backbone", "", backbone, cfg)
         return cls(number, size, protocols, rows, weights)
 
     def format(self, results: Results) -> str:
@@ -222,7 +224,7 @@ _SMALL = (
 )
 
 
-def _files_of_configs(values: Sequence[str], size: Size) -> dict[str, str]:
+def _files_of_configs(values: Sequence[str], size: BenchmarkSize) -> dict[str, str]:
     """Return the files by the names of their configs, which must belong to rows of the tables."""
     known = {row.stem for n in TABLES for row in rows_of_table(n, size)} - {""}
     found: dict[str, str] = {}

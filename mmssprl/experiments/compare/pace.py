@@ -18,8 +18,7 @@ from mmengine.device import get_device
 from ...config.at_size import read_at_size
 from ...console.wording import counted
 from ...distillation import TeacherHook
-from ...engine.launch import prepare_train_config
-from ...engine.launch import run as launch
+from ...engine.launch import launch, prepare_train_config
 from ...engine.stopwatch import LoadedSteps, work_ns
 from ...errors import UserValueError
 from ...pretraining.methods import SSPRL

@@ -12,11 +12,11 @@ from ...config.shipped import config_file
 from ...datasets.labels.files import data_folder
 from ...errors import UserValueError
 from ...models.protocol import PretrainingModel, is_pretraining
+from ...pretraining.choose import short_schedule
 from ...pretraining.methods import BY_KEY, METHODS, SSPRL, Method, unknown_method
 from ...pretraining.numbers import short_run_options
-from ...pretraining.recipe import short_schedule
+from ...runs.work_dirs import digest
 from ...weights.backbone import build_model
-from ...work_dirs import digest
 from ..options import ALL, Size
 from .images import TrainingImages
 

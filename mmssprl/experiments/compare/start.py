@@ -12,8 +12,8 @@ from ...datasets.scenes.generate import generate_sample
 from ...errors import UserValueError
 from ...pretraining.methods import SSPRL, Method
 from ...probing.data import read_masks
+from ...runs.work_dirs import claim
 from ...version import __version__
-from ...work_dirs import claim
 from ..execute import Log, announce, execute_runs, jobs_of_machine, require_all, run_all
 from ..options import ALL, CompareOptions, Equal, Size
 from ..report import Files, write_files

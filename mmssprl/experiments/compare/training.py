@@ -21,8 +21,7 @@ from mmengine.runner import Runner
 
 from ...config.at_size import read_at_size
 from ...distillation import TeacherHook
-from ...engine.launch import prepare_train_config
-from ...engine.launch import run as launch
+from ...engine.launch import launch, prepare_train_config
 from ...engine.stopwatch import work_ns
 from ...engine.troubles import is_collapsed
 from ...features.backbone import load_backbone
@@ -32,8 +31,7 @@ from ...probing.data import read_masks
 from ...probing.linear import score_features
 from ...saving.checkpoint_checks import NotFiniteError
 from ...system.environment import source_commit
-from ...weights import RANDOM
-from ...weights import load_network as draw_backbone
+from ...weights import RANDOM, load_network
 from ..run import MEASURED, SETTINGS, read_json, run_module, write_json
 from .images import read_images
 
@@ -57,7 +55,7 @@ class Meter(Hook):
     def before_train(self, runner: Runner) -> None:
         """Draw the weights of a new run, and start the clock."""
         if runner.iter == 0 and runner.cfg.get("weights") in (None, RANDOM):
-            drawn = draw_backbone(RANDOM, self.config, seed=self.seed)
+            drawn = load_network(RANDOM, self.config, seed=self.seed)
             unwrap(runner.model).backbone.load_state_dict(drawn.state_dict())
         self._start = self._now() / 1e9 - (runner.message_hub.get_info(_SECONDS) or 0.0)
 

@@ -10,15 +10,15 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from ...config.build_errors import explain_build_errors
+from ...config.run_config import run_config
 from ...console.log_line import relative_name
-from ...console.style import INK, LEARNING_RATE, MUTED, PYRAMIDS, RC, SCALES, titled_figure
+from ...drawing.style import INK, LEARNING_RATE, MUTED, PYRAMIDS, RC, SCALES, titled_figure
 from ...engine.history import Record, read_scalars
 from ...errors import UserValueError
 from ...models import LossTerm, is_pretraining
-from ...probing.file import Probe, name_of, of_the_run
+from ...probing.probe_file import Probe, name_of, of_the_run
 from ...weights import RANDOM
 from ...weights.backbone import build_model
-from ...work_dirs import run_config
 
 Points = tuple[Sequence[float], Sequence[float]]  # the x and y of a curve
 _PANEL_INCHES = (3.3, 2.4)

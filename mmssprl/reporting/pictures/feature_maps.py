@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from torch import Tensor
 
-from ...features.backbone import Crops, FeatureBackbone, load_backbone
+from ...drawing.sheets import Tile, draw_grid, picture, spread
+from ...features.backbone import FeatureBackbone, load_backbone
+from ...features.crops import Crops
 from ...features.extract import Images, ImageSource
-from ...search.contact_sheet import Tile, draw_grid, picture, spread
 from ...weights import RANDOM, SUPERVISED, find_config, refuse_random
 
 NUM_IMAGES = 6

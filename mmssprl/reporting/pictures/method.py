@@ -11,8 +11,8 @@ from matplotlib.patches import FancyBboxPatch
 from mmengine.config import Config
 from torch import Tensor
 
-from ...console.style import INK, MUTED, PYRAMIDS, RC, titled_figure
-from ...search.contact_sheet import picture
+from ...drawing.sheets import picture
+from ...drawing.style import INK, MUTED, PYRAMIDS, RC, titled_figure
 from ...weights.backbone import build_model
 from .views import DrawnSlot, cut_views, mosaic
 

@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from sklearn.manifold import TSNE
 
-from ...console.style import CATEGORIES, MUTED, RC, titled_figure
+from ...drawing.sheets import Tile, fill_grid
+from ...drawing.style import CATEGORIES, MUTED, RC, titled_figure
 from ...errors import UserValueError
-from ...search.contact_sheet import Tile, fill_grid
 from ...search.selection import k_center
 from ..assignments import Assignments
 

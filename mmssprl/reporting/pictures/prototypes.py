@@ -3,8 +3,8 @@
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from ...console.style import CATEGORIES, INK
-from ...search.contact_sheet import Tile, draw_grid, outlined, picture
+from ...drawing.sheets import Tile, draw_grid, outlined, picture
+from ...drawing.style import CATEGORIES, INK
 from ..assignments import Assignments
 
 NUM_IMAGES = 8

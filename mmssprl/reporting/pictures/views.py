@@ -18,18 +18,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...config.build_errors import explain_build_errors
-from ...config.pretrain_checks import hand_on_layout
+from ...config.layouts import hand_on_layout
 from ...config.reading import read_config_file
 from ...console.paths import check_path
-from ...console.style import INK, PYRAMIDS
 from ...datasets import stack_views
 from ...datasets.channel_images import as_picture, read_as
+from ...drawing.sheets import Tile, draw_grid, outlined, picture
+from ...drawing.style import INK, PYRAMIDS
 from ...errors import UserValueError
 from ...models import is_pretraining
 from ...models.protocol import Region
 from ...pyramid import PyramidLevel, ViewSlot
 from ...registry import MODELS, TRANSFORMS
-from ...search.contact_sheet import Tile, draw_grid, outlined, picture
 
 _CELL_INCHES = 2.3
 _GAP = 0.04

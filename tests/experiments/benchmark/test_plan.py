@@ -4,13 +4,13 @@ from mmengine.config import Config
 
 from mmssprl.config.reading import read_config_file
 from mmssprl.datasets.scenes import generate_scenes
-from mmssprl.experiments.benchmark.protocols import Weights
+from mmssprl.experiments.benchmark.protocols import WeightsRow
 from mmssprl.experiments.benchmark.start import Benchmark, BenchmarkPlan
 from mmssprl.experiments.options import BenchmarkOptions
 from mmssprl.experiments.run import Run, RunOutcome
 
-RANDOM = Weights("random", "random", None)
-SUPERVISED = Weights("supervised", "supervised", None)
+RANDOM = WeightsRow("random", "random", None)
+SUPERVISED = WeightsRow("supervised", "supervised", None)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def plan(tmp_path):
 def test_configs_hold_data_weights_and_seed(name, part, plan, scenes, tmp_path, monkeypatch):
     file = save_backbone(tmp_path / "narrow.pth")
     monkeypatch.chdir(scenes.parent)
-    row = Weights("narrow", str(file), NARROW)
+    row = WeightsRow("narrow", str(file), NARROW)
     found = plan([RANDOM, row], [name], type(scenes)("scenes"), seeds=2)
     runs = [(run.weights, run.seed) for run in found.runs]
     assert runs == [("random", 0), ("narrow", 0), ("random", 1), ("narrow", 1)]
@@ -71,14 +71,14 @@ def test_a_missing_package_is_refused_before_missing_data(plan, scenes, monkeypa
 
 def test_weights_that_do_not_fit_are_refused(plan, scenes, tmp_path):
     file = save_backbone(tmp_path / "narrow.pth")
-    row = Weights("narrow", str(file), None)
+    row = WeightsRow("narrow", str(file), None)
     with pytest.raises(ValueError, match=f"every weight of {file} must fit the backbone of"):
         plan([RANDOM, row], ["linear-coco"], scenes)
     assert not (tmp_path / "work" / "runs").exists()
 
 
 def test_supervised_is_trained_here_from_random_weights(plan, scenes, tmp_path):
-    row = Weights("supervised", "supervised", NARROW)
+    row = WeightsRow("supervised", "supervised", NARROW)
     found = plan([RANDOM, row], ["linear-coco", "semisup-10"], scenes, seeds=2)
     training = found.trainings["supervised"]
     assert found.shell_lines() == [run.shell_line() for run in (training, *found.runs)]
@@ -103,7 +103,7 @@ def test_supervised_is_torchvisions_at_full_size_alone(plan, tmp_path, monkeypat
     assert fetched == [50]  # before the first run, which might have no network
     assert Config.fromfile(found.runs[0].config).weights == "supervised"
     monkeypatch.undo()
-    narrow = Weights("supervised", "supervised", NARROW)
+    narrow = WeightsRow("supervised", "supervised", NARROW)
     with pytest.raises(ValueError, match="torchvision's ResNet of standard width"):
         plan([narrow], ["linear-voc"], tmp_path, **full)
     # Trained here, its data are needed even if no protocol reads them.

@@ -11,7 +11,7 @@ from mmssprl.experiments.benchmark.protocols import (
     METRICS,
     PROTOCOLS,
     WORDS,
-    Weights,
+    WeightsRow,
     choose_protocols,
     find_weights,
 )
@@ -71,7 +71,7 @@ def test_groups_and_names_are_chosen_in_the_order_of_the_tables():
 def test_words_and_files_without_a_description_keep_the_protocols_backbone(tmp_path):
     file = tmp_path / "resnet.pth"
     file.touch()
-    rows = [Weights("random", "random", None), Weights("resnet", str(file), None)]
+    rows = [WeightsRow("random", "random", None), WeightsRow("resnet", str(file), None)]
     assert find_weights(["random", str(file)]) == rows
 
 

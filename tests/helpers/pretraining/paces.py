@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from mmssprl.pretraining.forecast import Forecast, Pace
+from mmssprl.runs.forecast import Forecast, Pace
 
 PACE = Pace(
     step_s=0.5,
@@ -21,4 +21,4 @@ FORECAST = Forecast(PACE, 4, 6, {"interval": 1}, Path())
 def stub_pace(monkeypatch, **changes):
     """Make `pretrain` believe that a step takes this."""
     pace = replace(PACE, **changes)
-    monkeypatch.setattr("mmssprl.pretraining.forecast.measure_pace", lambda cfg, **options: pace)
+    monkeypatch.setattr("mmssprl.runs.forecast.measure_pace", lambda cfg, **options: pace)

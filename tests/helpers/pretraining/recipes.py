@@ -1,9 +1,9 @@
 """Recipes of the methods of ``pretrain``, by default for COCO on two GPUs."""
 
 from mmssprl.datasets import UnlabeledImages
+from mmssprl.pretraining.choose import choose_recipe
 from mmssprl.pretraining.config import finish_config
 from mmssprl.pretraining.options import PretrainOptions
-from mmssprl.pretraining.recipe import choose_recipe
 
 COCO = {"num_images": 82_783, "short_side_px": 480, "num_devices": 2, "on_gpu": True}
 CPU = {"num_images": 1200, "short_side_px": 256, "num_devices": 1, "on_gpu": False}

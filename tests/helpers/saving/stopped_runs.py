@@ -19,7 +19,7 @@ from helpers.datasets.noise_images import write_noise
 from helpers.package.checkout import ROOT
 from mmengine.hooks import Hook
 
-from mmssprl.engine.launch import prepare_train_config, run
+from mmssprl.engine.launch import launch, prepare_train_config
 from mmssprl.system.stopping import SAVED, StoppedError, signals
 
 PRETRAINING = """
@@ -125,7 +125,7 @@ def train(
         # Two runners in one second would share mmengine's name, its history and log.
         cfg.experiment_name = f"run_{next(_NUMBERS)}"
         with ends, signals.watched():
-            run(cfg, "train", hooks=[*more, *hooks], resume_by=["the", "command"])
+            launch(cfg, "train", hooks=[*more, *hooks], resume_by=["the", "command"])
 
 
 def assert_equal_runs(cut: Path, whole: Path, checkpoint: str) -> None:

@@ -7,7 +7,7 @@ from helpers.engine.toy_run import write_config
 from helpers.package.default_scope import own_default_scope
 from helpers.saving.stopped_runs import train
 
-from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
+from mmssprl.engine.launch import launch, prepare_test_config, prepare_train_config
 
 SCHEDULE = """
 train_cfg = dict(by_epoch=True, max_epochs=2)
@@ -63,7 +63,7 @@ def prepared(prepare, *args, mode=None, **options):
     def call(work):
         cfg = prepare("toy.py", *args, **{"work_dir": "new", **options})
         if mode:
-            run(cfg, mode)
+            launch(cfg, mode)
 
     return call
 

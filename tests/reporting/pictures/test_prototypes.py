@@ -7,8 +7,8 @@ from mmengine.config import Config
 from PIL import Image
 from torch import nn
 
-from mmssprl.console.style import CATEGORIES
 from mmssprl.datasets import UnlabeledImages
+from mmssprl.drawing.style import CATEGORIES
 from mmssprl.errors import UserFileNotFoundError
 from mmssprl.reporting.assignments import Assignments
 from mmssprl.reporting.pictures.prototype_map import draw_prototype_map

@@ -26,7 +26,7 @@ from torch import distributed as dist
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from mmssprl.config.pretrain_checks import hand_on_layout
+from mmssprl.config.layouts import hand_on_layout
 from mmssprl.engine.runner import CPUDistributedDataParallel
 from mmssprl.functional import _device, sinkhorn
 from mmssprl.models import pyramid_preprocessor

@@ -23,7 +23,7 @@ from ..console.quiet import quiet_console
 from ..console.wording import counted
 from ..datasets.loader_processes import has_room_for_process
 from ..distillation.maps import teacher_hook
-from ..engine.launch import prepare_train_config, run
+from ..engine.launch import launch, prepare_train_config
 from ..engine.runner import end_workers
 from ..engine.stopwatch import LoadedSteps, PretrainSteps
 from ..errors import UserRuntimeError
@@ -165,7 +165,7 @@ def _of_pretraining(
         num_steps=num_steps,
         limit_s=limit_s,
     )
-    run(cfg, "train", hooks=[watch], keep_record=False)
+    launch(cfg, "train", hooks=[watch], keep_record=False)
     pace = _pace(watch, unwrap(watch.runner.model).backbone, num_devices)
     cpu_s = pace.cpu_s * watch.batch_size / watch.num_timed
     return replace(pace, step_s=watch.step_s, num_timed=watch.num_timed, cpu_s=cpu_s)
@@ -175,7 +175,7 @@ def _of_finetuning(whole: Config, num_steps: int) -> Pace:
     most = max(1, min(2 * _MOST_STEPS, num_steps // 10 - 1))
     watch = LoadedSteps(least=min(_LEAST_STEPS, most), most=most, max_seconds=_LONG_ENOUGH_S)
     validates = whole.val_cfg is not None
-    run(_for_timing(whole, validates=validates), "train", hooks=[watch], keep_record=False)
+    launch(_for_timing(whole, validates=validates), "train", hooks=[watch], keep_record=False)
     model, validation_s = watch.runner.model, 0.0
     if validates:  # some batches, without the score
         model.eval()

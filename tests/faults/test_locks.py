@@ -7,9 +7,9 @@ from helpers.engine.toy_run import write_config
 from helpers.package.checkout import ROOT
 
 from mmssprl.cli import main
-from mmssprl.engine.launch import prepare_train_config, run
+from mmssprl.engine.launch import launch, prepare_train_config
 from mmssprl.errors import UserError
-from mmssprl.system.one_run import hold_output, hold_work_dir
+from mmssprl.system.locks import hold_output, hold_work_dir
 from mmssprl.system.outputs import sweep_parts, whole_file
 
 pytestmark = pytest.mark.fault
@@ -31,7 +31,7 @@ def test_the_second_is_refused_until_the_first_is_killed(tmp_path, monkeypatch, 
     with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True) as holder:
         assert int(holder.stdout.readline()) == holder.pid
         with pytest.raises(UserError, match="one process at a time must write run, but another"):
-            run(prepare_train_config("toy.py", work_dir="run"), "train")
+            launch(prepare_train_config("toy.py", work_dir="run"), "train")
         for line in (  # every command that writes over time
             "compare --work-dir run",
             "benchmark random --size scenes --work-dir run",
@@ -45,7 +45,7 @@ def test_the_second_is_refused_until_the_first_is_killed(tmp_path, monkeypatch, 
             assert printed.count("\n") == 1
         assert [path.name for path in (tmp_path / "run").iterdir()] == [".lock"]
         holder.kill()
-    run(prepare_train_config("toy.py", work_dir="run"), "train")
+    launch(prepare_train_config("toy.py", work_dir="run"), "train")
     assert (tmp_path / "run/epoch_1.pth").exists()
     assert not (tmp_path / "run/.lock").exists()
 

@@ -1,4 +1,4 @@
-"""Locks: one process at a time writes to a folder or file."""
+"""Locks: one process at a time writes to a folder or file, and others are refused or wait."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -9,8 +9,8 @@ from filelock import FileLock, Timeout
 from ..errors import UserRuntimeError
 from .outputs import check_folder, prepare_output
 
-FILE = ".lock"
-"""Lock file in a folder; that of a file OUT is ``.OUT.lock`` next to it."""
+LOCK_FILE = ".lock"
+"""Lock file in a folder; a file OUT has ``.OUT.lock`` next to it."""
 
 
 @contextmanager
@@ -24,7 +24,7 @@ def hold_work_dir(folder: str | Path, *, writes: bool = True) -> Iterator[None]:
         return
     folder = check_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with _held(folder / FILE, folder):
+    with _held(folder / LOCK_FILE, folder):
         yield
 
 
@@ -32,16 +32,27 @@ def hold_work_dir(folder: str | Path, *, writes: bool = True) -> Iterator[None]:
 def hold_output(path: str | Path, *suffixes: str, overwrite: bool = False) -> Iterator[None]:
     """Call ``prepare_output``, and lock the file while the block runs."""
     path = prepare_output(path, *suffixes, overwrite=overwrite)
-    with _held(path.with_name(f".{path.name}{FILE}"), path):
+    with _held(_lock_of(path), path):
         prepare_output(path, overwrite=overwrite)  # another process may just have written it
+        yield
+
+
+@contextmanager
+def wait_for(path: str | Path) -> Iterator[None]:
+    """Lock a file while the block runs, after all other processes that write it."""
+    with FileLock(_lock_of(Path(path))):
         yield
 
 
 def is_unused(folder: Path) -> bool:
     """Whether a folder does not exist, or is empty except for its lock."""
     if folder.is_dir():
-        return all(path.name == FILE for path in folder.iterdir())
+        return all(path.name == LOCK_FILE for path in folder.iterdir())
     return not folder.exists()
+
+
+def _lock_of(path: Path) -> Path:
+    return path.with_name(f".{path.name}{LOCK_FILE}")
 
 
 @contextmanager

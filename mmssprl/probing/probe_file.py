@@ -8,29 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-import torch
 from mmengine.config import Config
-from torch import Tensor
-from torch.nn import functional as F
 
-from ..console.progress import watch
 from ..console.tables import csv_table
 from ..console.wording import ALONE, percent
-from ..datasets import UnlabeledImages
 from ..errors import refuse_damaged
-from ..features.backbone import Crops, FeatureBackbone
-from ..features.extract import FeatureOptions, extract, joined
 from ..system.outputs import write_whole
-from ..system.stopping import signals
 from ..weights import RANDOM, SUPERVISED, TIMM
 
 START = "start"  # weights of a file
 TRAINED = "trained"
-_DRAWS = 500
-_MOST_SCORES = 10_000_000
-"""Maximum number of scores of a test set; with more, 500 draws take minutes."""
-_NORMAL = 1.96  # 95 % of a normal distribution are within so many deviations
 _NAMES = {START: "before the training", RANDOM: "random weights", SUPERVISED: "supervised"}
 
 
@@ -188,65 +175,3 @@ def describe_gain(probes: Sequence[Probe], probe: Probe) -> str:
 def name_of(probe: Probe) -> str:
     """Return the name of the weights of a probe, such as 'supervised weights'."""
     return f"{probe.weights} weights"
-
-
-class Scored(NamedTuple):
-    """Results on each test image: scores and labels (N, K), or only hits (N,)."""
-
-    values: Tensor
-    labels: Tensor | None = None
-
-    def means(self, counts: Tensor) -> Tensor:
-        """Return the mAP or share of hits (D,) of draws with each image ``counts`` (D, N) times."""
-        if self.labels is None:
-            return counts @ self.values / counts.sum(dim=1)
-        areas = []
-        classes = [*zip(self.values.double().T, self.labels.T, strict=True)]
-        for scores, labels in watch(classes, "interval of the mAP"):
-            signals.progress()
-            order = scores.argsort(descending=True)
-            drawn, labels = counts[:, order], labels[order]
-            positive = drawn * (labels == 1)
-            precision = positive.cumsum(dim=1) / (drawn * (labels >= 0)).cumsum(dim=1).clamp(min=1)
-            areas.append((positive * precision).sum(dim=1) / positive.sum(dim=1))
-        return torch.stack(areas).nanmean(dim=0)
-
-
-def half_widths(others: Sequence[Scored], start: Scored) -> list[float | None]:
-    """Return half a 95 % interval of the difference of each to the start, by a paired bootstrap.
-
-    None if the images differ, because one has become unreadable, or above 10 million scores.
-    """
-    num, widths = len(start.values), []
-    if not others or start.values.numel() > _MOST_SCORES:
-        return [None] * len(others)
-    draws = np.random.default_rng(0).multinomial(num, np.full(num, 1 / num), _DRAWS)
-    counts = torch.from_numpy(draws).double()  # (D, N)
-    of_start = start.means(counts)
-    for other in others:
-        width = None
-        if other.values.shape == start.values.shape:
-            differences = other.means(counts) - of_start
-            width = _NORMAL * differences[differences.isfinite()].std().item()
-        widths.append(width)
-    return widths
-
-
-def score_halves(
-    model: FeatureBackbone, images: UnlabeledImages, options: FeatureOptions
-) -> Scored:
-    """Return hits (N,): whether the nearest right half to an image's left half is its own.
-
-    Halves are compared by the cosine of their features; unreadable images are skipped.
-    """
-
-    def read(index: int) -> Tensor:
-        image = images.load_image(index // 2)  # (3, H, W)
-        return image.tensor_split(2, dim=2)[index % 2]
-
-    names = [name for name in images.names for _ in ("left", "right")]
-    found = joined(extract(model, read, names, Crops(model.image_px), options))
-    units = F.normalize(found.features[:, 0].double(), dim=1)  # (2 N, C), left and right in turn
-    left, right = units.unflatten(0, (-1, 2)).unbind(dim=1)
-    nearest = (left @ right.T).argmax(dim=1)
-    return Scored((nearest == torch.arange(len(nearest))).double())

@@ -4,18 +4,14 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from textwrap import shorten
 from typing import Any
 
-from mmengine.config import Config
+from ..console.options import given_options
+from ..errors import UserFileExistsError, UserValueError
+from ..system.locks import is_unused
+from ..system.outputs import check_folder, write_whole
 
-from .config.reading import read_config_file, refuse
-from .console.options import given_options
-from .errors import UserFileExistsError, UserFileNotFoundError, UserValueError
-from .system.one_run import is_unused
-from .system.outputs import check_folder, write_whole
-
-PARENT = Path("work_dirs")
+DEFAULT_PARENT = Path("work_dirs")
 """Parent of the default work dirs."""
 
 
@@ -97,27 +93,3 @@ def refuse_other(what: str, own: str, given: str) -> None:
             f"a run must be resumed with its own {what}, {own}, but got {given}; give that, or "
             "start a new run with another work_dir."
         )
-
-
-def run_config(work_dir: str | Path) -> Config:
-    """Read the config of a run."""
-    paths = sorted(Path(work_dir).glob("*.py"))
-    if len(paths) != 1:
-        error = UserValueError if paths else UserFileNotFoundError
-        raise error(
-            f"the folder of a run must hold exactly one config, but {work_dir} holds "
-            f"{[path.name for path in paths] or 'none'}; keep that of its training."
-        )
-    return read_config_file(paths[0].absolute())
-
-
-def require(cfg: Config, **kinds: type | tuple[type, ...]) -> None:
-    """Raise ValueError if a config does not have values of these types, by dotted key."""
-    for key, kind in kinds.items():
-        node: Any = cfg
-        for part in key.split("."):
-            node = node.get(part) if isinstance(node, Config | dict) else None
-        if not isinstance(node, kind):
-            name = (kind if isinstance(kind, type) else kind[0]).__name__
-            got = "the file sets none" if node is None else f"got {shorten(repr(node), 80)}"
-            refuse(cfg, key, f"it must be a {name}, but {got}; keep the config of the run here.")

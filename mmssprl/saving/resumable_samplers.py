@@ -52,6 +52,10 @@ class SeededSamples(Dataset):
         seed_generators(draw, on_device=False)
         return self.dataset[draw.sample]
 
+    def example(self, index: int) -> Any:
+        """Return a sample with the same seed in every call."""
+        return self[Draw(0, 0, index)]
+
     def get_data_info(self, draw: Draw) -> Any:
         """Return the data set's info of a sample, for mmdet's batch samplers."""
         return self.dataset.get_data_info(draw.sample)

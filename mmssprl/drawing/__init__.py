@@ -1,0 +1,1 @@
+"""Pictures: their style, sheets of tiles, and how a page embeds them."""

@@ -1,0 +1,36 @@
+"""Figures and photographs inside an HTML page."""
+
+import io
+from base64 import b64encode
+from typing import Any, Literal
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+from PIL import Image
+
+_FIGURE_DPI = 105
+
+
+def data_uri(picture: Figure | Image.Image, kind: Literal["jpeg", "svg"]) -> str:
+    """Return a picture as a data URI."""
+    buffer = io.BytesIO()
+    if isinstance(picture, Image.Image):
+        picture.save(buffer, kind, quality=80)
+    else:
+        options: Any = {"dpi": _FIGURE_DPI, "bbox_inches": "tight", "pad_inches": 0.03}
+        if kind == "svg":  # equal figures give equal pages
+            options["metadata"] = {"Date": None}
+        with matplotlib.rc_context({"svg.hashsalt": "mmssprl"}):
+            picture.savefig(buffer, format=kind, **options)
+    mime = "image/svg+xml" if kind == "svg" else "image/jpeg"
+    return f"data:{mime};base64,{b64encode(buffer.getvalue()).decode()}"
+
+
+def embedded(value: Any) -> Any:
+    """Return figures and images as data URIs, other values as they are."""
+    if isinstance(value, Figure):
+        shown = [image.get_array() for axes in value.axes for image in axes.images]
+        has_photographs = any(np.asarray(pixels).ndim == 3 for pixels in shown)
+        return data_uri(value, "jpeg" if has_photographs else "svg")
+    return data_uri(value, "jpeg") if isinstance(value, Image.Image) else value

@@ -1,0 +1,165 @@
+"""Replace the backbone of a config by that of the weights."""
+
+import copy
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+from mmengine.config import Config
+from mmengine.logging import print_log
+from mmpretrain.models import ResNet
+from mmpretrain.models.backbones.resnet import get_expansion
+from torch import nn
+
+from ..config.build_errors import explain_build_errors
+from ..config.run_config import run_config
+from ..errors import UserError, UserValueError
+from ..functional.pooling import pool
+from ..pixels import Normalisation
+from ..registry import MODELS, class_of
+from ..system.stopping import is_first_process
+from ..weights import (
+    build_backbone,
+    check_fit,
+    find_config,
+    names_network,
+    start_state,
+    take_normalisation,
+)
+from ..weights.checkpoint_file import read_state
+from ..weights.description import channels_of
+
+TORCHVISION_FIELDS = {
+    **{"stem_channels": 64, "base_channels": 64, "num_stages": 4, "style": "pytorch"},
+    **{"deep_stem": False, "avg_down": False, "in_channels": 3},
+}
+
+
+_RESNET_FIELDS = ("depth", "strides", "dilations", *TORCHVISION_FIELDS)
+
+
+_PROBE_PX = 224
+"""Image size to find the number of features; some transformers take no other."""
+
+
+def fit_backbone(cfg: Config, path: str, *, adapt: bool = True, of_run: bool = False) -> None:
+    """Replace the backbone of a transfer config if the weights do not fit it.
+
+    With ``adapt`` the new backbone is that of ``NAME.json`` next to the file, or the ResNet that
+    fits the tensors; with ``of_run`` that of the config in the run's folder.
+
+    Raises:
+        FileNotFoundError: The file is missing.
+        ValueError: The weights fit neither backbone, or the config cannot use the new one.
+    """
+    if not names_network(path):
+        read_state(path)  # raises if the file is damaged
+    try:
+        _check_fit(cfg, path, str(cfg.filename))
+        return
+    except UserValueError as misfit:
+        if not adapt:
+            raise
+        try:
+            described = run_config(Path(path).parent) if of_run else find_config(path, None)
+        except UserError as error:
+            raise UserValueError(" ".join(dict.fromkeys((str(misfit), str(error))))) from None
+    if channels_of(described) != 3:
+        raise UserValueError(
+            f"weights must be of a backbone for RGB images, but {path} is of one for "
+            f"{channels_of(described)} channels; use them with probe or embed."
+        )
+    other = described.model.backbone.to_dict()
+    adapted = copy.deepcopy(cfg)
+    with explain_build_errors(described):
+        adapt_backbone(adapted, other)
+    _check_fit(adapted, path, str(described.filename or path))
+    cfg.model = adapted.model
+    if is_first_process():
+        print_log(
+            f"model.backbone is now the {other['type']} of {described.filename or path}, because "
+            f"{path} does not fit that of {cfg.filename}.",
+            logger="current",
+        )
+
+
+def take_backbone(cfg: Config, checkpoint: str) -> None:
+    """Use the backbone and the normalisation of a checkpoint's training.
+
+    ``--weights`` may have replaced both.
+    """
+    if "weights" not in cfg or "://" in checkpoint:
+        return
+    fit_backbone(cfg, checkpoint, of_run=True)
+    with suppress(UserError):  # the file is in no folder of a run
+        run = run_config(Path(checkpoint).parent)
+        take_normalisation(cfg, Normalisation.of_config(run))
+
+
+def adapt_backbone(cfg: Config, backbone: Mapping[str, Any]) -> None:
+    """Replace ``cfg.model.backbone``, and adapt the channels of the layers after it.
+
+    Raises:
+        ValueError: Detection and segmentation take only a ResNet.
+    """
+    scope = cfg.get("default_scope", "mmssprl")
+    if scope == "mmssprl":
+        cfg.model.backbone = {k: v for k, v in backbone.items() if k != "init_cfg"}
+        built = build_for_config(cfg)
+        built.eval()  # not chained: mmpretrain's train() returns None
+        with torch.inference_mode():
+            features = pool(built(torch.zeros(1, 3, _PROBE_PX, _PROBE_PX)))  # (1, C)
+        cfg.model.head.in_channels = features.shape[1]
+        return
+    kind: Any = class_of(backbone["type"], MODELS)
+    if kind is not ResNet:
+        raise UserValueError(
+            f"the {scope} configs support only ResNets, but the backbone is {backbone['type']}; "
+            "write your own config for it, or skip this protocol."
+        )
+    own = {key: backbone[key] for key in _RESNET_FIELDS if key in backbone}
+    kept = {key: value for key, value in cfg.model.backbone.items() if key not in _RESNET_FIELDS}
+    num_stages = own.get("num_stages", 4)
+    cfg.model.backbone = {**kept, **own, "out_indices": tuple(range(num_stages))}
+    expansion = get_expansion(ResNet.arch_settings[own["depth"]][0])
+    channels = [own.get("base_channels", 64) * 2**i * expansion for i in range(num_stages)]
+    if scope == "mmdet":
+        _fit_pyramid(cfg.model, channels)
+    else:
+        cfg.model.backbone.strides = (1, 2, 1, 1)[:num_stages]  # stride 8
+        cfg.model.backbone.dilations = (1, 1, 2, 4)[:num_stages]
+        for head, index in (("decode_head", num_stages - 1), ("auxiliary_head", num_stages - 2)):
+            if cfg.model[head] is not None:
+                cfg.model[head].in_index = index
+                cfg.model[head].in_channels = channels[index]
+
+
+def _check_fit(cfg: Config, path: str, owner: str) -> None:
+    expected = build_for_config(cfg).state_dict()
+    check_fit(
+        start_state(path, wanted=expected),
+        expected,
+        weights=path,
+        owner=owner,
+        remedy="use a config with the backbone of the weights, put the JSON of their "
+        "pre-training next to the file, or give other weights.",
+    )
+
+
+def build_for_config(cfg: Config) -> nn.Module:
+    """Build the backbone of a config; its mistakes name the config's keys."""
+    with explain_build_errors(cfg):
+        return build_backbone(cfg, scope=cfg.get("default_scope", "mmssprl"))
+
+
+def _fit_pyramid(model: Any, channels: list[int]) -> None:
+    """Let the FPN read all stages, and keep the number of extra levels on top."""
+    extra = model.neck.num_outs - len(model.neck.in_channels)
+    model.neck.in_channels = channels
+    model.neck.num_outs = len(channels) + extra
+    strides = [4 * 2**i for i in range(model.neck.num_outs)]
+    model.rpn_head.anchor_generator.strides = strides
+    for extractor in ("bbox_roi_extractor", "mask_roi_extractor"):
+        model.roi_head[extractor].featmap_strides = strides[: len(channels)]

@@ -1,0 +1,34 @@
+"""A probe without labels: whether features find the other half of an image.
+
+Legend: N images, C features.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from ..datasets import UnlabeledImages
+from ..features.backbone import FeatureBackbone
+from ..features.crops import Crops
+from ..features.extract import FeatureOptions, extract, joined
+from .intervals import Scored
+
+
+def score_halves(
+    model: FeatureBackbone, images: UnlabeledImages, options: FeatureOptions
+) -> Scored:
+    """Return hits (N,): whether the nearest right half to an image's left half is its own.
+
+    Halves are compared by the cosine of their features; unreadable images are skipped.
+    """
+
+    def read(index: int) -> Tensor:
+        image = images.load_image(index // 2)  # (3, H, W)
+        return image.tensor_split(2, dim=2)[index % 2]
+
+    names = [name for name in images.names for _ in ("left", "right")]
+    found = joined(extract(model, read, names, Crops(model.image_px), options))
+    units = F.normalize(found.features[:, 0].double(), dim=1)  # (2 N, C), left and right in turn
+    left, right = units.unflatten(0, (-1, 2)).unbind(dim=1)
+    nearest = (left @ right.T).argmax(dim=1)
+    return Scored((nearest == torch.arange(len(nearest))).double())

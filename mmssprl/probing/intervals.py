@@ -1,0 +1,65 @@
+"""Intervals of the change of a score, by a paired bootstrap.
+
+Legend: N images, K classes, D draws of a bootstrap.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..console.progress import watch
+from ..system.stopping import signals
+
+_DRAWS = 500
+
+
+_MOST_SCORES = 10_000_000
+"""Maximum number of scores of a test set; with more, 500 draws take minutes."""
+
+
+_NORMAL = 1.96  # 95 % of a normal distribution are within so many deviations
+
+
+class Scored(NamedTuple):
+    """Results on each test image: scores and labels (N, K), or only hits (N,)."""
+
+    values: Tensor
+    labels: Tensor | None = None
+
+    def means(self, counts: Tensor) -> Tensor:
+        """Return the mAP or share of hits (D,) of draws with each image ``counts`` (D, N) times."""
+        if self.labels is None:
+            return counts @ self.values / counts.sum(dim=1)
+        areas = []
+        classes = [*zip(self.values.double().T, self.labels.T, strict=True)]
+        for scores, labels in watch(classes, "interval of the mAP"):
+            signals.progress()
+            order = scores.argsort(descending=True)
+            drawn, labels = counts[:, order], labels[order]
+            positive = drawn * (labels == 1)
+            precision = positive.cumsum(dim=1) / (drawn * (labels >= 0)).cumsum(dim=1).clamp(min=1)
+            areas.append((positive * precision).sum(dim=1) / positive.sum(dim=1))
+        return torch.stack(areas).nanmean(dim=0)
+
+
+def half_widths(others: Sequence[Scored], start: Scored) -> list[float | None]:
+    """Return half a 95 % interval of the difference of each to the start, by a paired bootstrap.
+
+    None if the images differ, because one has become unreadable, or above 10 million scores.
+    """
+    num, widths = len(start.values), []
+    if not others or start.values.numel() > _MOST_SCORES:
+        return [None] * len(others)
+    draws = np.random.default_rng(0).multinomial(num, np.full(num, 1 / num), _DRAWS)
+    counts = torch.from_numpy(draws).double()  # (D, N)
+    of_start = start.means(counts)
+    for other in others:
+        width = None
+        if other.values.shape == start.values.shape:
+            differences = other.means(counts) - of_start
+            width = _NORMAL * differences[differences.isfinite()].std().item()
+        widths.append(width)
+    return widths

@@ -1,0 +1,1 @@
+"""A run: its work dir, its devices and its forecast."""
