@@ -68,7 +68,7 @@ def test_images_that_cannot_be_trained_on_are_refused_in_one_line(
 
 def test_a_run_on_four_channels_is_trained_and_used(tmp_path, monkeypatch, capsys):
     stub_pace(monkeypatch)
-    for place in ("probing.file", "reporting.summary"):  # features of noise are worth nothing
+    for place in ("probing.probe_file", "reporting.summary"):  # features of noise are worth nothing
         monkeypatch.setattr(f"mmssprl.{place}.propose", lambda path, _: Proposal(str(path), True))
     images, run = tmp_path / "images", tmp_path / "run"
     for i, name in enumerate("ab"):  # of each 5 train the probe, which takes no fewer

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from helpers.weights.traps import SPRUNG, Call, traps
+from helpers.weights.traps import SPRUNG, TRAPS, Call
 from mmengine.config import Config, ConfigDict
 
 from mmssprl.errors import UserError
@@ -149,10 +149,10 @@ def test_a_pickled_network_is_called_so(tmp_path):
 
 class TestNoCodeRuns:
     @pytest.mark.parametrize("form", FORMS)
-    @pytest.mark.parametrize("name", traps())
+    @pytest.mark.parametrize("name", TRAPS)
     def test_of_a_trap(self, name, form, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
-        content = {"before": TENSOR, "trap": traps()[name], "after": TENSOR}
+        content = {"before": TENSOR, "trap": TRAPS[name](), "after": TENSOR}
         path = save(content, tmp_path / "w.pth", form)
         sprung = tmp_path / SPRUNG
         if sprung.exists():

@@ -58,13 +58,12 @@ class OnAppend(list):
         super().extend(values)
 
 
-def traps():
-    """Return one of each kind, by what the file does."""
-    return {
-        "calls a function": Call(spring),
-        "evaluates a text": Call(eval, f"__import__('os').mkdir({SPRUNG!r})"),
-        "makes an object": OnNew(),
-        "sets a state": OnState(),
-        "fills a dict": OnItem(a=1),
-        "fills a list": OnAppend([1]),
-    }
+TRAPS = {
+    "calls a function": lambda: Call(spring),
+    "evaluates a text": lambda: Call(eval, f"__import__('os').mkdir({SPRUNG!r})"),
+    "makes an object": OnNew,
+    "sets a state": OnState,
+    "fills a dict": lambda: OnItem(a=1),
+    "fills a list": lambda: OnAppend([1]),
+}
+"""One of each kind, by what the file does. Some spring when they are made."""
