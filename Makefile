@@ -8,11 +8,14 @@ VENV := .venv
 FULL := requirements.txt
 LOCKED := requirements/locked.txt
 OPENMMLAB_VENV := .venv-openmmlab
+NETWORKS_VENV := .venv-networks
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 DEMO_DIR ?= work_dirs/demo
 COMPARE_DIR ?= work_dirs/compare
 FIGURES_DIR ?= work_dirs/figures
+# ultralytics is AGPL-3.0. mmpretrain imports names that transformers 5 removed.
+NETWORKS := ultralytics segmentation-models-pytorch "transformers<5" accelerate
 COMPARED := random mocov2 byol densecl detco insloc maskco swav swav-small ssprl ssprl-small-sampled
 SPEED_DIR ?= work_dirs/speed
 IMAGES ?=
@@ -27,7 +30,7 @@ ONE_OPENCV := if $(PIP) uninstall -y opencv-python-headless | grep -q Successful
 unexport PIP_NO_BUILD_ISOLATION
 
 .DEFAULT_GOAL := help
-.PHONY: help demo compare figures test fence fence-slow test-openmmlab docs lock lint speed faults clean
+.PHONY: help demo compare figures test fence fence-slow test-openmmlab test-networks docs lock lint speed faults clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
@@ -68,6 +71,12 @@ test-openmmlab:  ## the tests with the official OpenMMLab packages, in $(OPENMML
 	@echo "== tests, official OpenMMLab packages"
 	@$(OPENMMLAB_VENV)/bin/python -m pytest -n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder
 
+test-networks:  ## pre-train networks of other packages and take them back, in $(NETWORKS_VENV); about 10 minutes
+	@$(MAKE) --no-print-directory VENV=$(NETWORKS_VENV) $(NETWORKS_VENV)/.full
+	$(NETWORKS_VENV)/bin/python -m pip --disable-pip-version-check install $(NETWORKS)
+	@echo "== networks of other packages"
+	@$(NETWORKS_VENV)/bin/python -m tools.dev.networks
+
 docs: $(VENV)/.docs  ## build the pages into build/docs, warnings as errors
 	@echo "== docs: build/docs/index.html"
 	$(PY) -m sphinx -W --keep-going -q -b html docs build/docs
@@ -97,7 +106,7 @@ lint: $(VENV)/.full  ## ruff and mypy
 	@$(PY) -m mypy
 
 clean:  ## delete the environments, builds and caches, but no results
-	rm -rf $(VENV) $(OPENMMLAB_VENV) build dist mmssprl.egg-info mmssprl/.mim .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(OPENMMLAB_VENV) $(NETWORKS_VENV) build dist mmssprl.egg-info mmssprl/.mim .pytest_cache .mypy_cache .ruff_cache
 
 $(VENV)/.python:
 	@echo "== environment: $(VENV) with $(PYTHON)"

@@ -3,21 +3,26 @@
 Legend: N images, C features, H, W height and width of the last feature map.
 """
 
+import math
 import sys
 from collections.abc import Mapping
+from typing import Any
 
+from mmengine.registry import DefaultScope
 from torch import Tensor, nn
 
 from ..console.wording import first_line
 from ..errors import UserValueError
 from ..registry import MODELS
 from ..system.trusted_modules import import_named
-from .timm_backbone import HiddenModule, split_norms
+from .timm_backbone import HiddenModule, map_of_tokens, split_norms
 
 
 @MODELS.register_module()
 class ModuleBackbone(HiddenModule):
     """Any network as a backbone. Its last output is used, as in detectors.
+
+    Of an output of Hugging Face's transformers, ``last_hidden_state`` is used, tokens as a map.
 
     Args:
         network: ``package.module:function``. The function, or a class, is called without arguments
@@ -37,9 +42,7 @@ class ModuleBackbone(HiddenModule):
 
     def forward(self, images: Tensor) -> tuple[Tensor]:
         """Return the last output (N, C, H, W) or (N, C) for ``images`` (N, 3, height, width)."""
-        outputs = self.inner(images)
-        outputs = [*outputs.values()] if isinstance(outputs, Mapping) else outputs
-        last = outputs[-1] if isinstance(outputs, list | tuple) and outputs else outputs
+        last = self._last_of(self.inner(images), images)
         if not isinstance(last, Tensor) or last.dim() not in (2, 4):
             shape = f" {tuple(last.shape)}" if isinstance(last, Tensor) else ""
             raise UserValueError(
@@ -49,13 +52,41 @@ class ModuleBackbone(HiddenModule):
             )
         return (last,)
 
+    def _last_of(self, outputs: Any, images: Tensor) -> Any:
+        """Return the last of the outputs; of transformers' outputs, the map of the last layer."""
+        hidden = getattr(outputs, "last_hidden_state", None)
+        if isinstance(hidden, Tensor):
+            return hidden if hidden.dim() != 3 else self._map_of(hidden, images)
+        if isinstance(outputs, Mapping):
+            outputs = [*outputs.values()]
+        return outputs[-1] if isinstance(outputs, list | tuple) and outputs else outputs
+
+    def _map_of(self, tokens: Tensor, images: Tensor) -> Tensor:
+        """Return the map of tokens (N, T, C), without the special tokens in front of it."""
+        num_tokens = tokens.shape[1]
+        patch_px = getattr(getattr(self.inner, "config", None), "patch_size", None)
+        num_cells = num_tokens
+        if isinstance(patch_px, int):
+            height, width = (side // patch_px for side in images.shape[-2:])
+            num_cells = min(num_tokens, height * width)
+        side = math.isqrt(num_cells)
+        if side**2 != num_cells and images.shape[-1] == images.shape[-2]:
+            raise UserValueError(
+                f"the tokens of a square image must be a square, but {self.model_name} returns "
+                f"{num_tokens} for {tuple(images.shape[-2:])} px; let its forward return the map "
+                "(N, C, H, W)."
+            )
+        return map_of_tokens(tokens[:, num_tokens - num_cells :], images)
+
 
 def _make(name: str) -> nn.Module:
     """Call ``package.module:function``."""
     module, _, function = name.partition(":")
     place = import_named(module)
     try:
-        network = getattr(place, function)()
+        # A function of an OpenMMLab package may change the scope, in which our parts are built.
+        with DefaultScope.overwrite_default_scope("mmssprl"):
+            network = getattr(place, function)()
     except Exception as error:  # users' code may raise anything
         raise UserValueError(
             f"the backbone {name} must be a function without arguments, but calling it raises "

@@ -87,12 +87,17 @@ class TimmBackbone(HiddenModule):
         features = model.forward_features(images)
         if features.dim() == 3:
             tokens = features[:, getattr(model, "num_prefix_tokens", None) or 0 :]
-            height, width = images.shape[-2:]
-            rows = round((tokens.shape[1] * height / width) ** 0.5)
-            grid = rows, round(rows * width / height)
-            return (tokens.transpose(1, 2).unflatten(2, grid),)
+            return (map_of_tokens(tokens, images),)
         is_last = getattr(model, "output_fmt", "NCHW") == "NHWC"
         return (features.movedim(3, 1) if is_last else features,)
+
+
+def map_of_tokens(tokens: Tensor, images: Tensor) -> Tensor:
+    """Return tokens (N, H W, C) as a map (N, C, H, W) in the proportions of ``images``."""
+    height, width = images.shape[-2:]
+    rows = round((tokens.shape[1] * height / width) ** 0.5)
+    grid = rows, round(rows * width / height)
+    return tokens.transpose(1, 2).unflatten(2, grid)
 
 
 def check_timm(model_name: str) -> None:
