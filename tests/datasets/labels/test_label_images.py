@@ -80,7 +80,7 @@ def test_label_images_are_read_by_the_colours_of_labelmap_txt(tmp_path, edit, is
     assert any(told) == is_told
 
 
-def test_colours_and_turns_reach_the_training(tmp_path):
+def test_turned_label_images_in_colour_reach_the_training(tmp_path):
     root = write_masks(tmp_path / "data", classes=None)
     images("masks/*/*.png", in_colour)(root)
     turn_images(root, 6)
