@@ -128,7 +128,7 @@ def _warnings(data: LabelledData, task: str) -> list[str]:
 def _without_odd_boxes(
     images: list[LabelledImage], classes: Sequence[str], warnings: list[str]
 ) -> list[LabelledImage]:
-    """Return the images without the objects whose boxes have no area inside them."""
+    """Return the images without boxes that have no area inside them."""
     kept = []
     odd = []
     for image in images:

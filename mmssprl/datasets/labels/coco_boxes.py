@@ -35,7 +35,7 @@ _MOST_ODD = 0.05
 
 
 def check_boxes(name: str, content: dict[str, Any], warnings: list[str]) -> None:
-    """Raise ValueError for a file whose boxes are in shares, or are corners or centres.
+    """Raise ValueError if the boxes of a file are in shares, or are corners or centres.
 
     Boxes are compared with the boxes around their masks, else with areas and sizes of images.
     Single boxes far from their masks are a warning. Crowds are not compared.

@@ -19,7 +19,7 @@ from .object_masks import object_mask
 
 _INDEX_MODES = ("P", "L", "1")
 IN_COLOUR = ("RGB", "RGBA")
-"""Modes of label images whose colours are classes."""
+"""Modes of label images with a colour for each class."""
 _BORDER = (224, 224, 192)
 """VOC's colour of ignored pixels."""
 _BLACK = [0] * 768
@@ -33,7 +33,7 @@ _TURNS = {
     7: _TURN.TRANSVERSE,
     8: _TURN.ROTATE_90,
 }
-"""How stored pixels become those that are shown, by EXIF orientation."""
+"""How stored pixels are turned to be shown, by EXIF orientation."""
 IGNORED = 255
 """Index of pixels that losses and metrics ignore."""
 

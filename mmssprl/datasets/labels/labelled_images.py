@@ -145,7 +145,7 @@ class LabelledData:
 
     @property
     def images(self) -> list[LabelledImage]:
-        """The images of train, then those of val."""
+        """The images of train, then of val."""
         return [*self.train, *self.val]
 
     @property

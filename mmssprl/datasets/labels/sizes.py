@@ -29,7 +29,7 @@ _ROUNDING = 1.02
 _BEYOND = 1.1
 """Sides of an image that its labels may reach at most."""
 _MOST_BEYOND = 0.1
-"""Largest fraction of images whose boxes may leave further; more are labels of other images."""
+"""Largest fraction of images that boxes may leave further; more are labels of other images."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class _Opened:
     orientation: int
     """EXIF orientation, 1 to 8."""
     turns: tuple[bool, bool] | None
-    """``_REVERSED`` of an image whose sides EXIF swaps."""
+    """``_REVERSED`` of an image if EXIF swaps its sides."""
     frame: Size
     """Width and height that the labels refer to, 0, 0 if unknown."""
 
@@ -131,7 +131,7 @@ def _fit(opened: Sequence[_Opened], warnings: list[str]) -> list[LabelledImage]:
 
 
 def _labelled_before_turn(opened: Sequence[_Opened]) -> list[_Opened]:
-    """Return the turned images whose labels refer to the stored pixels.
+    """Return the turned images with labels of the stored pixels.
 
     Labels that leave one of the two frames decide for all images; else the sizes in the labels.
     """

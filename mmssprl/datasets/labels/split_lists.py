@@ -50,7 +50,7 @@ def with_lists(files: Files, splits: Splits, warnings: list[str]) -> tuple[Split
         moved = sorted(({*own[TRAIN]} ^ {*other[TRAIN]}) & listed)
         if moved:
             rule = "the data must have one split into train and val"
-            remedy = f"those of {used} are used: remove the others"
+            remedy = f"the split of {used} is used: remove the others"
             warnings.append(differing(rule, used, place, moved, len(listed), remedy))
 
     if used == _OWN:
@@ -121,7 +121,7 @@ def read_list(files: Files, name: str, images: Container[str]) -> list[str]:
 
 
 def _groups(files: Files) -> list[dict[str, str]]:
-    """Return the lists next to each other by what they list, those of obj.data first."""
+    """Return the lists next to each other by what they list, the lists of obj.data first."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
     texts = files.ending(".txt")
     for name, key, path in files.darknet_settings():

@@ -148,7 +148,7 @@ def read_objects(root: ET.Element, name: str) -> Named:
 
 
 def only_difficult(objects: Named) -> set[str]:
-    """Return the classes whose objects are all "difficult"."""
+    """Return the classes of which all objects are "difficult"."""
     difficult = {title for title, thing in objects if thing.is_crowd}
     return difficult - {title for title, thing in objects if not thing.is_crowd}
 

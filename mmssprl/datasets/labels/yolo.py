@@ -30,7 +30,7 @@ _LOOKED_AT = 100
 """Number of texts searched for an object, because images may have other texts."""
 _LISTS = ("train", "val", "valid", "test")  # keys of data.yaml that name images
 _OF_DATA = {"nc", "train"}
-"""Keys of a data.yaml whose classes are in another file."""
+"""Keys of a data.yaml with its classes in another file."""
 _MOST_CLASSES = 100_000
 Line = tuple[int, list[float]]
 """Class and numbers of one object."""

@@ -27,7 +27,7 @@ def photographs(folder, num=12, suffix="jpg"):
 
 
 def yolo(root, labels="0 0.5 0.5 0.2 0.2\n1 0.3 0.3 0.2 0.2\n", names="names: [a, b]\n"):
-    """Write YOLO data whose images and texts are next to each other."""
+    """Write YOLO data with images and texts next to each other."""
     for stem in photographs(root):
         (root / f"{stem}.txt").write_text(labels)
     (root / "data.yaml").write_text(names)
@@ -49,8 +49,8 @@ def test_label_images_of_turned_tiffs_are_those_of_their_pixels(frame, tmp_path)
     assert shown.shape == (64, 48)
     assert shown[:20, -10:].all()
     assert shown.sum() == 200
-    told = any("of the stored pixels" in warning for warning in data.warnings)
-    assert told is (frame == "stored")
+    is_warned = any("of the stored pixels" in warning for warning in data.warnings)
+    assert is_warned is (frame == "stored")
 
 
 def test_boxes_of_turned_tiffs_are_those_of_the_shown_image(tmp_path):

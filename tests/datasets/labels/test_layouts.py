@@ -112,7 +112,7 @@ class TestMasks:
         sets = tmp_path / "ImageSets"
         shutil.copytree(sets / "Main", sets / "Segmentation")
 
-        # "disc" is none of VOC's classes, so neither are those of the label images.
+        # "disc" is none of VOC's classes, so the label images have others, too.
         data = find_labels(tmp_path, "segment")
         assert data.classes == ["class 0", "class 1", "class 2"]
         assert "classes.txt" in data.warnings[0]

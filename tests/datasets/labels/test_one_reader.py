@@ -25,7 +25,7 @@ from mmssprl.registry import DATASETS
 
 
 def write_difficult(root):
-    """VOC with objects whose class is unknown to probe and training."""
+    """VOC with objects of a class that probe and training do not know."""
     write_voc(root)
     replaced("Annotations/img_000.xml", "</name>", "</name><difficult>1</difficult>")(root)
     return root

@@ -143,7 +143,7 @@ def test_lists_that_differ_from_the_folders_are_warned_of(tmp_path):
     data = find_labels(root, "detect")
     assert [len(data.train), len(data.val)] == [16, 10]
     [warning] = data.warnings
-    expected = "train.txt differ in 1 of 3, for example images/val/20.jpg; those of the folders"
+    expected = "train.txt differ in 1 of 3, for example images/val/20.jpg; the split of the"
     assert expected in warning
 
 
