@@ -14,6 +14,7 @@ from ..registry import DATASETS
 from .labels import voc
 from .labels.coco_file import LISTS, class_names, objects_by_image, read_coco, require_ann_file
 from .labels.files import require_files
+from .labels.split_lists import listed_names
 from .subset import choose_subset
 
 PRESENT, ABSENT, UNKNOWN = 1, 0, -1
@@ -125,7 +126,7 @@ class VocMultiLabel(MultiLabelTargetDataset):
             self._metainfo["classes"] = tuple(voc.listed_classes(stems))
         index_of = {name: index for index, name in enumerate(self._metainfo["classes"])}
         data_list: list[dict[str, Any]] = []
-        for name in voc.listed_names(Path(self.ann_file).read_text().splitlines()):
+        for name in listed_names(Path(self.ann_file).read_text().splitlines()):
             path = main.parents[1] / "Annotations" / f"{name}.xml"
             objects = voc.read_objects(voc.parse(path, str(path)), str(path))
             shown, unknown = {title for title, _ in objects}, voc.only_difficult(objects)

@@ -54,28 +54,33 @@ class Assignments:
             FileNotFoundError: The run has no intact checkpoint.
             ValueError: The checkpoint does not fit the config.
         """
-        checkpoint, cfg = require_newest(work_dir), run_config(work_dir)
+        checkpoint = require_newest(work_dir)
+        cfg = run_config(work_dir)
         return cls.of(_load_model(checkpoint, cfg), images, Path(cfg.filename).stem)
 
     @classmethod
     @torch.no_grad()
     def of(cls, model: SSPRL, images: UnlabeledImages, title: str = "") -> "Assignments":
         """Embed centre and patches of at most ``MAX_IMAGES`` images."""
-        layout, preprocessor = model.layout, model.data_preprocessor
         sample = images.sample(MAX_IMAGES)
         backbone = FeatureBackbone(
-            model.backbone, layout=layout, mean=preprocessor.mean, std=preprocessor.std
+            model.backbone,
+            layout=model.layout,
+            mean=model.data_preprocessor.mean,
+            std=model.data_preprocessor.std,
         )
         options = FeatureOptions(batch_size=_BATCH, device="cpu", progress=False)
-        crops = Crops(layout.image_px, layout.levels)
+        crops = Crops(model.layout.image_px, model.layout.levels)
         found = joined(extract(backbone, sample.load_image, sample.names, crops, options))
         features = found.features.split(crops.counts, dim=1)
+
         cosines = []
         for x, neck, prototypes in zip(
             features, model.neck.heads, model.head.prototypes, strict=True
         ):
             scores = prototypes(F.normalize(neck(x.flatten(0, 1)).float(), dim=-1))
             cosines.append(scores.unflatten(0, (len(found.indices), -1)))
+
         boxes = np.stack([crops.boxes(*size) for size in found.sizes])
         by_scale = np.split(boxes, np.cumsum(crops.counts)[:-1], axis=1)
         return cls(model, sample, found.indices, cosines, by_scale, title)
@@ -100,8 +105,9 @@ class Assignments:
 
         Crops that choose the prototype come first.
         """
-        own, choice = self.cosines[scale][:, :, prototype], self.choices(scale)
-        score, crop = (own + 2 * (choice == prototype)).max(dim=1)
+        cosine = self.cosines[scale][:, :, prototype]
+        chooses = self.choices(scale) == prototype
+        score, crop = torch.where(chooses, cosine + 2, cosine).max(dim=1)
         order = score.argsort(descending=True, stable=True)[:num].tolist()
         return [(image, int(crop[image])) for image in order]
 
@@ -124,11 +130,9 @@ def _load_model(checkpoint: Path, cfg: Config) -> SSPRL:
     with explain_build_errors(cfg):
         model: SSPRL = build_model(cfg.model.to_dict())
     parts = ("backbone.", "neck.", "head.prototypes.", "head.correlation.")
+    own = {name: value for name, value in model.state_dict().items() if name.startswith(parts)}
     saved = {k.removeprefix("state_dict."): v for k, v in read_state(checkpoint).items()}
-    own, state = (
-        {name: value for name, value in each.items() if name.startswith(parts)}
-        for each in (model.state_dict(), saved)
-    )
+    state = {name: value for name, value in saved.items() if name.startswith(parts)}
     require_finite(state, checkpoint)
     remedy = "keep a run's config next to its checkpoints."
     check_fit(state, own, weights=str(checkpoint), owner=str(cfg.filename), remedy=remedy)
@@ -138,7 +142,7 @@ def _load_model(checkpoint: Path, cfg: Config) -> SSPRL:
 
 
 def run_images(cfg: Config, images: str | Path | None = None) -> UnlabeledImages:
-    """Return ``images``, or those that a config trains on."""
+    """Return ``images``, or the images that a config trains on."""
     if images is not None:
         with called("images (--images)"):
             return UnlabeledImages(str(images), pixels=cfg)

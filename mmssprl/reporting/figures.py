@@ -27,7 +27,7 @@ def write_figures(
 ) -> None:
     """Write a page with the method, the map of its prototypes, and a prototype with its parts.
 
-    ``images`` are a folder or a tar file, if those of the run have moved.
+    ``images`` are a folder or a tar file, if the images of the run have moved.
 
     Raises:
         FileExistsError: ``out`` exists and ``overwrite`` is not given.
@@ -41,12 +41,14 @@ def write_figures(
             f"figures need the prototypes of SS-PRL or SwAV, but {work_dir} trains "
             f"{run.cfg.model.type}; `report` has its curves and views."
         )
+
     everything = run_images(run.cfg, images)
     pictures: list[tuple[str, str]] = []
     left_out: list[tuple[str, str]] = []
     for title, draw in _figures(run, everything):
         with attempt(title, left_out):
             pictures.append((title, data_uri(draw(), "svg")))
+
     write_page(
         Path(out),
         "figures.html",
@@ -64,11 +66,13 @@ def _figures(
     method = run.recipe.get("method", run.cfg.model.type)
     number = "Figure {}: " if run.cfg.model.layout.get("levels") else ""
     yield f"{number.format(1)}{method}", lambda: draw_method(run.cfg, images.load_image(0))
+
     found = Assignments.of_run(run.work_dir, images)
     for scale in range(len(found.cosines)):
         what = f"level {scale}" if scale else "the image"
         title = f"{number.format(2)}Prototypes of {what}"
         yield title, partial(draw_prototype_map, found, scale=scale)
+
     most = int(found.counts(0).argmax())
     for scale in range(1, len(found.cosines)):
         title = f"{number.format(3)}A prototype and its parts at level {scale}"

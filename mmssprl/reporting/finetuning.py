@@ -2,6 +2,7 @@
 
 import csv
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from PIL import Image
 
 from ..config.run_config import require, run_config
 from ..console.durations import format_hours
-from ..engine.history import read_scalars, read_validations
+from ..engine.history import Record, read_scalars, read_validations
 from ..errors import UserFileNotFoundError, refuse_damaged
 from ..saving.run_record import RECIPE_FILE, SCORES, read_record
 from ..system.commands import command_line
@@ -31,7 +32,7 @@ _NEEDS: dict[str, Any] = {
     "train_cfg.max_epochs": int,
     "weights": str,
 }
-_MOST_NUMBERED = 20  # classes of a confusion matrix whose numbers can be read
+_MOST_NUMBERED = 20  # classes of a confusion matrix with readable numbers
 
 
 def finetuning_config(work_dir: str | Path) -> Config | None:
@@ -45,23 +46,12 @@ def finetuning_config(work_dir: str | Path) -> Config | None:
 def content_of(cfg: Config) -> dict[str, Any]:
     """Return what the template shows of a run; figures and images are not encoded yet."""
     require(cfg, **_NEEDS)
-    config, about, score_of = Path(cfg.filename), cfg.finetuning, cfg.log_processor
+    config = Path(cfg.filename)
     folder = config.parent
-    table_file, scores_file, sheet_file = (folder / name for name in SCORES)
-    try:
-        with refuse_damaged(folder, "the work dir of a fine-tuning", "resume the run"):
-            scores = json.loads(scores_file.read_text())
-            heads, *rows = csv.reader(table_file.read_text().splitlines())
-            sheet = Image.open(sheet_file).convert("RGB")
-            totals = {key: value for key, value in scores.items() if type(value) is float}
-            len(rows[0][2]), dict(scores["per_class"])
-    except FileNotFoundError as error:
-        raise UserFileNotFoundError(
-            f"a report of a fine-tuning needs its scores, but there is no {error.filename}; "
-            "resume the run, which writes them at its end."
-        ) from None
-    records = read_scalars(folder)
+    scores, (heads, *rows), sheet = _read_scores(folder)
+    totals = {key: value for key, value in scores.items() if type(value) is float}
     name, score = next(iter(totals.items()), ("no score", None))
+
     facts = [Fact(key, f"{value:.1f} %") for key, value in totals.items()]
     words = ["Scores of the validation images after the last epoch."]
     command = command_line("predict", ".", "IMAGES", "--out", "predictions")
@@ -75,33 +65,60 @@ def content_of(cfg: Config) -> dict[str, Any]:
         facts.append(Fact("best epoch", epochs, f"{best['score']:.1f} %"))
         command = command_line("predict", best["file"], "IMAGES", "--out", "best_predictions")
         commands.append(("The same with the best epoch.", command))
+
+    records = read_scalars(folder)
     images = f"{scores['num_train']:,} + {scores['num_val']:,}"
     facts.append(Fact("images", images, "to train on and to validate with"))
     facts.append(Fact("time", format_hours(total(records, "time") / 3600), "of all steps"))
-    found = read_validations(folder, score_of.key)
-    validations = {epoch: score_of.factor * x for epoch, x in found.items()}
-    curves = draw_finetuning(records, validations, name) if validations else ""
-    matrix = scores.get("confusion")
     return {
         "name": folder.absolute().name,
         "answer": Answer("neutral", name if score is None else f"{name} {score:.1f} %", words),
-        "task": about.task,
+        "task": cfg.finetuning.task,
         "backbone": cfg.model.backbone.type,
         "weights": Path(cfg.weights).name,
-        "data": Path(about.data_root).name,
+        "data": Path(cfg.finetuning.data_root).name,
         "facts": facts,
         "recipe": read_record(folder / RECIPE_FILE),
         "config": config.name,
-        "curves": curves,
+        "curves": _curves(cfg, records, name),
         "heads": heads,
         "rows": rows,
-        "confusion": _confusions(matrix, about.classes) if matrix else "",
+        "confusion": _confusions(scores.get("confusion"), cfg.finetuning.classes),
         "sheet": sheet,
         "commands": commands,
     }
 
 
-def _confusions(matrix: list[list[int]], classes: list[str]) -> Figure:
+def _read_scores(folder: Path) -> tuple[dict[str, Any], list[list[str]], Image.Image]:
+    """Return the scores, the rows of their table with its heads, and the sheet of errors."""
+    table_file, scores_file, sheet_file = (folder / name for name in SCORES)
+    try:
+        with refuse_damaged(folder, "the work dir of a fine-tuning", "resume the run"):
+            scores = json.loads(scores_file.read_text())
+            table = [*csv.reader(table_file.read_text().splitlines())]
+            sheet = Image.open(sheet_file).convert("RGB")
+            # What the page takes of them must be there.
+            scores.items(), len(table[1][2]), dict(scores["per_class"])
+    except FileNotFoundError as error:
+        raise UserFileNotFoundError(
+            f"a report of a fine-tuning needs its scores, but there is no {error.filename}; "
+            "resume the run, which writes them at its end."
+        ) from None
+    return scores, table, sheet
+
+
+def _curves(cfg: Config, records: Sequence[Record], name: str) -> Figure | str:
+    """Draw loss and validations, or nothing without these."""
+    score_of = cfg.log_processor
+    found = read_validations(Path(cfg.filename).parent, score_of.key)
+    validations = {epoch: score_of.factor * score for epoch, score in found.items()}
+    return draw_finetuning(records, validations, name) if validations else ""
+
+
+def _confusions(matrix: list[list[int]] | None, classes: list[str]) -> Figure | str:
+    """Draw a confusion matrix, or nothing without one."""
+    if not matrix:
+        return ""
     from mmpretrain.evaluation import ConfusionMatrix
 
     has_numbers = len(classes) <= _MOST_NUMBERED

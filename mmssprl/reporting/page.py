@@ -29,7 +29,8 @@ from .pictures.views import draw_views
 from .run import PretrainingRun, read_run
 
 SAMPLE = 100  # at most so many images are read, drawn by a fixed seed
-_QUERIES, _NEIGHBORS = 5, 5
+_QUERIES = 5
+_NEIGHBORS = 5
 
 
 class RunReport(NamedTuple):
@@ -45,7 +46,7 @@ def write_report(work_dir: str | Path, *, images: str | Path | None = None) -> P
 
     Args:
         work_dir: Folder of the run. A pre-training need not be finished.
-        images: Folder of images or a tar file, if those of a pre-training have moved.
+        images: Folder of images or a tar file, if the images of a pre-training have moved.
 
     Returns:
         The page, ``report.html`` in the work dir; an older one is replaced.
@@ -59,7 +60,8 @@ def write_report(work_dir: str | Path, *, images: str | Path | None = None) -> P
 
 def make_report(work_dir: str | Path, *, images: str | Path | None = None) -> RunReport:
     """Write the page as ``write_report``, and return what to print."""
-    path, tuned = Path(work_dir) / REPORT_FILE, finetuning_config(work_dir)
+    path = Path(work_dir) / REPORT_FILE
+    tuned = finetuning_config(work_dir)
     with at_work("making the report"):
         if tuned is None:
             run = read_run(work_dir)
@@ -68,6 +70,7 @@ def make_report(work_dir: str | Path, *, images: str | Path | None = None) -> Ru
         else:
             content = content_of(tuned)
             lines = [content["answer"].headline]
+
         prepare_output(path, overwrite=True)
         template = "report.html" if tuned is None else "finetune.html"
         write_page(path, template, **{name: embedded(value) for name, value in content.items()})
@@ -142,7 +145,7 @@ def attempt(what: str, left_out: list[tuple[str, str]]) -> Iterator[None]:
 def look_at_images(run: PretrainingRun, images: str | Path | None = None) -> dict[str, Any]:
     """Draw what the images allow; ``left_out`` names what a user has to fix first.
 
-    ``images`` is an existing folder or tar file; None takes those of the run.
+    ``images`` is an existing folder or tar file; None takes the images of the run.
     """
     left_out: list[tuple[str, str]] = []
     found: dict[str, Any] = {"left_out": left_out}
@@ -152,6 +155,7 @@ def look_at_images(run: PretrainingRun, images: str | Path | None = None) -> dic
     if everything is None:
         left_out.append(("if they have moved", "`report --images DIR` takes others."))
         return found
+
     found["num_images"] = len(everything)
     sample = everything.sample(SAMPLE)
     path = sample.get_data_info(0)["img_path"]
@@ -159,6 +163,7 @@ def look_at_images(run: PretrainingRun, images: str | Path | None = None) -> dic
         found["first"] = path
     with attempt("views", left_out):
         found["views"] = draw_views(run.cfg, sample.load_image(0))
+
     if run.weights is None:
         reason = f"{run.work_dir} holds no checkpoint yet; they come with the first one."
         left_out.append(("nearest photographs", reason))

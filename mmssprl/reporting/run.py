@@ -59,13 +59,17 @@ def read_run(work_dir: str | Path) -> PretrainingRun:
     diagnosis = diagnose(folder, records)
     cfg = run_config(folder)
     require(cfg, **_NEEDS)
-    folder, stem = folder.absolute(), Path(cfg.filename).stem
-    exported, best = folder / f"{stem}_backbone.pth", folder / f"{stem}_best_backbone.pth"
+
+    folder = folder.absolute()
+    stem = Path(cfg.filename).stem
+    exported = folder / f"{stem}_backbone.pth"
+    best = folder / f"{stem}_best_backbone.pth"
     # The file may come from a shorter training that this run resumed.
     is_finished = exported.is_file() and records[-1]["epoch"] >= cfg.train_cfg.max_epochs
     weights: Path | None = None
     with suppress(UserFileNotFoundError):  # all checkpoints are damaged
         weights = exported if is_finished else newest_intact(folder)
+
     return PretrainingRun(
         work_dir=folder,
         cfg=cfg,

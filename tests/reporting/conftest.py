@@ -14,10 +14,12 @@ from mmssprl.cli import main
 HOSTILE = "<img src=x onerror=alert(1)>&amp;\"'$x$.jpg"
 
 
-@pytest.fixture
-def no_pictures(monkeypatch):
+@pytest.fixture(scope="module")
+def no_pictures():
     """Draw the pictures of a report, but do not render them, which takes most of the time."""
-    monkeypatch.setattr("mmssprl.drawing.embedded.data_uri", lambda picture, kind: "data:")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mmssprl.drawing.embedded.data_uri", lambda picture, kind: "data:")
+        yield
 
 
 @pytest.fixture(scope="package")

@@ -1,3 +1,5 @@
+"""What `report` and `visualize figures` do with runs in any state."""
+
 import json
 import re
 import shutil
@@ -10,6 +12,8 @@ from mmssprl.reporting import page as report_page
 from mmssprl.reporting import report_run, write_report
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
+FIGURES = [1, 2, 2, 2, 3, 3]
+"""Numbers of the paper's figures of a run with two levels, in their order."""
 
 
 def collapse(run):
@@ -27,38 +31,60 @@ def test_nothing_acts_in_the_name_of_a_run(run):
     assert not set(text) & set("\u202e\x1b")
 
 
-def test_a_run_of_train_that_collapses_before_its_first_checkpoint(run):
+@pytest.fixture(scope="module")
+def collapsed(trained, tmp_path_factory):
+    """The page of a run of `train` that collapsed before its first checkpoint."""
+    run = shutil.copytree(trained[0], tmp_path_factory.mktemp("collapsed") / "run")
     for path in [*run.glob("*.pth"), run / "last_checkpoint"]:
         path.unlink()
     for name in ("recipe.json", "run.json"):
         (run / name).unlink()
     collapse(run)
-    page = Page(write_report(run))
-    assert [*page.sections()][4:] == ["views", "next", "left-out"]
-    assert "no checkpoint yet" in page.text("left-out")
-    text = page.text("summary")
+    return Page(write_report(run))
+
+
+def test_a_collapse_is_the_first_thing_on_the_page(collapsed):
+    text = collapsed.text("summary")
     assert text.startswith("Trouble: collapsed ")
     assert "optim_wrapper.optimizer.weight_decay" in text
     assert "epochs 3.0 of 3" in text
-    assert ("section", {"id": "summary", "class": "answer bad"}) in page.tags
-    assert "its own config" in page.text("recipe")
-    resume, again = page.commands
+    assert ("section", {"id": "summary", "class": "answer bad"}) in collapsed.tags
+
+
+def test_a_run_without_a_checkpoint_has_no_neighbours(collapsed):
+    assert collapsed.sections()[4:] == ["views", "next", "left-out"]
+    assert "no checkpoint yet" in collapsed.text("left-out")
+
+
+def test_a_run_of_train_is_resumed_by_train(collapsed):
+    assert "its own config" in collapsed.text("recipe")
+    resume, again = collapsed.commands
     assert "mmssprl train " in resume
     assert resume.endswith(" --work-dir=. --resume")
     assert again.endswith("mmssprl report .")
 
 
-def test_a_stopped_run_takes_its_newest_checkpoint_and_a_part_of_many_images(run, monkeypatch):
+@pytest.fixture(scope="module")
+def stopped(trained, tmp_path_factory):
+    """The page of a run without its last file, of which 6 of the 12 images are read."""
+    run = shutil.copytree(trained[0], tmp_path_factory.mktemp("stopped") / "run")
     (run / "ssprl_timm-test_resnet_backbone.pth").unlink()
-    monkeypatch.setattr(report_page, "SAMPLE", 6)
-    page = Page(write_report(run))
-    assert "stopped before its end" in page.text("summary")
-    assert "mmssprl pretrain " in page.commands[0]
-    assert any("probe epoch_3.pth " in line for line in page.commands)
-    assert "6 of the 12 images" in page.text("neighbors")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(report_page, "SAMPLE", 6)
+        return Page(write_report(run))
 
 
-def test_images_that_have_moved(run, trained, tmp_path):
+def test_a_stopped_run_takes_its_newest_checkpoint(stopped):
+    assert "stopped before its end" in stopped.text("summary")
+    assert "mmssprl pretrain " in stopped.commands[0]
+    assert any("probe epoch_3.pth " in line for line in stopped.commands)
+
+
+def test_a_part_of_many_images_is_searched(stopped):
+    assert "6 of the 12 images" in stopped.text("neighbors")
+
+
+def test_images_that_have_moved_are_given_again(run, trained, tmp_path):
     moved = shutil.copytree(trained[2], tmp_path / "moved")
     (config,) = run.glob("*.py")
     config.write_text(config.read_text().replace(str(trained[2]), str(tmp_path / "gone")))
@@ -66,22 +92,36 @@ def test_images_that_have_moved(run, trained, tmp_path):
     page = Page(run / "report.html")
     assert "views" not in page.sections()
     assert "gone; correct the path" in page.text("left-out")
+
     assert main(["report", str(run), "--images", str(moved)]) == 0
     assert "left-out" not in Page(run / "report.html").sections()
 
 
-def test_the_words_are_printed_and_the_page_is_replaced(run, monkeypatch, capsys):
+@pytest.fixture
+def without_images(run, monkeypatch):
+    """A run of which only the log is looked at."""
     look = "mmssprl.reporting.page.look_at_images"
     monkeypatch.setattr(look, lambda *_, **__: {"left_out": []})
-    (run / "report.html").write_text("old")
-    assert main(["report", str(run)]) == 0
+    return run
+
+
+def test_the_verdict_is_printed(without_images, capsys):
+    assert main(["report", str(without_images)]) == 0
     length, words, page = capsys.readouterr().out.splitlines()
     assert "3.0 epochs, 100% of the training" in length
     assert words.startswith("too short to tell")
-    assert page == f"report: {run / 'report.html'}"
-    assert (run / "report.html").read_text().startswith("<!doctype html>")
-    collapse(run)
-    assert main(["report", str(run)]) == 1
+    assert page == f"report: {without_images / 'report.html'}"
+
+
+def test_an_older_page_is_replaced(without_images):
+    (without_images / "report.html").write_text("old")
+    assert main(["report", str(without_images)]) == 0
+    assert (without_images / "report.html").read_text().startswith("<!doctype html>")
+
+
+def test_trouble_is_the_exit_status(without_images, capsys):
+    collapse(without_images)
+    assert main(["report", str(without_images)]) == 1
     assert "\ntrouble: all images have had nearly the same embedding" in capsys.readouterr().out
 
 
@@ -107,23 +147,31 @@ def test_a_report_that_fails_does_not_fail_the_training(error, monkeypatch, tmp_
     assert f"python -m mmssprl report '{tmp_path / 'a run'}'" in line
 
 
-def test_the_figures_of_a_run_on_one_page(run, trained, tmp_path, monkeypatch, capsys):
+def test_the_figures_of_a_run_are_on_one_page(trained, tmp_path, capsys):
     out = tmp_path / "figures.html"
-    assert main(["visualize", "figures", str(run), str(out)]) == 0
+    assert main(["visualize", "figures", str(trained[0]), str(out)]) == 0
     assert capsys.readouterr().out == f"page: {out}\n"
     page = Page(out)
     titles = [image["alt"].partition(": ") for image in page.of("img")]
-    numbers = [1, 2, 2, 2, 3, 3]
-    assert [title for title, _, _ in titles] == [f"Figure {number}" for number in numbers]
+    assert [title for title, _, _ in titles] == [f"Figure {number}" for number in FIGURES]
     assert titles[0][2] == "SS-PRL (paper)"
     assert all(image["src"].startswith("data:image/svg+xml;base64,") for image in page.of("img"))
     assert "12 images" in page.texts["head"]
-    assert main(["visualize", "figures", str(run), str(out)]) == 2
-    # An image that cannot be read costs its figure alone.
+
+
+def test_a_page_of_figures_is_not_replaced_unasked(trained, tmp_path, capsys):
+    out = tmp_path / "figures.html"
+    out.write_text("mine")
+    assert main(["visualize", "figures", str(trained[0]), str(out)]) == 2
+    assert "figures.html" in capsys.readouterr().err
+    assert out.read_text() == "mine"
+
+
+def test_an_unreadable_image_costs_its_figure_alone(trained, tmp_path, monkeypatch):
     monkeypatch.setattr("mmssprl.reporting.figures.data_uri", lambda picture, kind: "data:")
     photos = shutil.copytree(trained[2], tmp_path / "photos")
     min(photos.rglob("*.jpg")).write_bytes(b"")
-    words = ["--images", str(photos), "--overwrite"]
-    assert main(["visualize", "figures", str(run), str(out), *words]) == 0
-    assert len(Page(out).of("img")) == len(titles) - 1
+    out = tmp_path / "figures.html"
+    assert main(["visualize", "figures", str(trained[0]), str(out), "--images", str(photos)]) == 0
+    assert len(Page(out).of("img")) == len(FIGURES) - 1
     assert re.search(r"SS-PRL.* could not be drawn: ", out.read_text())

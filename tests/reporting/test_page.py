@@ -1,9 +1,12 @@
+"""The page of a finished pre-training: complete, safe, and right."""
+
 import base64
 import io
 import json
 import re
 import shlex
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -28,25 +31,35 @@ def page(trained):
     return Page(trained[0] / "report.html")
 
 
-def test_nothing_is_fetched_and_nothing_runs(trained, page):
+def test_a_pretraining_ends_with_its_page(trained):
     work_dir, said, _ = trained
     assert f"report: {work_dir / 'report.html'}\n" in said
+
+
+def test_nothing_on_a_page_runs(page):
     assert {name for name, _ in page.tags}.isdisjoint({"script", "link", "iframe", "object"})
-    assert not any(key.startswith("on") for _, found in page.tags for key in found)
+    keys = chain.from_iterable(attributes for _, attributes in page.tags)
+    assert not [key for key in keys if key.startswith("on")]
+
+
+def test_nothing_of_a_page_is_fetched(page):
+    text = page.path.read_text()
+    assert not re.search(r"url\(|@import|https?://", text)
+    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
+    header = f'http-equiv="Content-Security-Policy" content="{policy}'
+    assert text.index(header) < text.index("<style>")
+    assert len(text) < 3_000_000
+
+
+def test_links_lead_to_sections(page):
     targets = {f"#{found['id']}" for _, found in page.tags if "id" in found}
     assert {link["href"] for link in page.of("a")} <= targets
-    text = page.path.read_text()
-    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
-    assert text.index(f'http-equiv="Content-Security-Policy" content="{policy}') < text.index(
-        "<style>"
-    )
-    assert not re.search(r"url\(|@import|https?://", text)
-    assert len(text) < 3_000_000
 
 
 def test_the_summary_has_the_last_line_of_the_log(trained, page):
     work_dir, _, photos = trained
-    text, run = page.text("summary"), read_run(work_dir)
+    text = page.text("summary")
+    run = read_run(work_dir)
     assert "epochs 3 of 3 9 steps" in text
     without_the_last = replace(run, records=[r for r in run.records if r["step"] < 8])
     assert facts(without_the_last)[0].remark == "9 steps"
@@ -55,11 +68,14 @@ def test_the_summary_has_the_last_line_of_the_log(trained, page):
     assert f"12 images of {photos.name}" in page.text("header")
 
 
-def test_probes_stand_beside_weights_that_were_not_trained(trained, page):
+def test_the_last_probe_is_next_to_random_weights(trained, page):
     start, *_, last = (100 * each.linear_mAP for each in read_probes(trained[0] / "probe.csv"))
     text = page.text("summary")
     assert f"last probe mAP {last:.1f} % random weights: {start:.1f} %, " in text
     assert f" its start by {last - start:+.1f} ± " in text
+
+
+def test_a_probe_is_next_to_each_of_several_starts(trained):
     before = [Probe(0, 0.2, name, mIoU=0.05) for name in ("start", "random", "supervised")]
     run = replace(read_run(trained[0]), probes=[*before, Probe(1, 0.3, mIoU=0.075)])
     linear, dense = (fact for fact in facts(run) if "probe" in fact.name)
@@ -68,12 +84,19 @@ def test_probes_stand_beside_weights_that_were_not_trained(trained, page):
     assert (dense.value, dense.remark.count(": 5.0 %")) == ("7.5 %", 3)
 
 
-START, HALVES = Probe(0, 0.2, "start"), Probe(0, None, "start", other_half=0.5)
+START = Probe(0, 0.2, "start")
+HALVES = Probe(0, None, "start", other_half=0.5)
 FALLEN = [Probe(1, 0.3, interval=0.1), Probe(2, 0.4, interval=0.1)]
 
 
+def healthy(run, probes):
+    """A run with a healthy log, and other probes."""
+    diagnosis = run.diagnosis._replace(verdict="healthy", lines=["8 lines", "healthy: no sign"])
+    return replace(run, probes=probes, diagnosis=diagnosis)
+
+
 @pytest.mark.parametrize(
-    ("probes", "tone", "word"),
+    ("probes", "tone", "words"),
     [
         ([], "good", "Only labels tell how good the features are"),
         ([START], "good", "The next commands"),
@@ -90,30 +113,35 @@ FALLEN = [Probe(1, 0.3, interval=0.1), Probe(2, 0.4, interval=0.1)]
         ),
     ],
 )
-def test_a_gain_is_judged_by_the_last_probe_and_its_interval(trained, probes, tone, word):
-    run = read_run(trained[0])
-    diagnosis = run.diagnosis._replace(verdict="healthy", lines=[])
-    run = replace(run, probes=probes, diagnosis=diagnosis)
-    found = verdict(run)
-    assert (found.tone, word in found.words[0]) == (tone, True)
-    if probes[1:]:
-        (fact,) = (fact for fact in facts(run) if fact.name.startswith(("last", "other")))
-        assert fact.value == f"{100 * probes[-1].score:.1f} %"
-        assert fact.remark.startswith(f"the weights it began with: {100 * probes[0].score:.1f} %")
+def test_a_gain_is_judged_by_the_interval_of_the_last_probe(trained, probes, tone, words):
+    found = verdict(healthy(read_run(trained[0]), probes))
+    assert found.tone == tone
+    assert words in found.words[0]
+
+
+@pytest.mark.parametrize(
+    "probes",
+    [
+        [START, *FALLEN, Probe(3, 0.16, interval=0.05)],
+        [START, Probe(1, 0.282)],
+        [HALVES, Probe(1, other_half=0.6, interval=0.1)],
+    ],
+)
+def test_the_last_probe_is_next_to_the_first(trained, probes):
+    found = facts(healthy(read_run(trained[0]), probes))
+    (fact,) = (fact for fact in found if fact.name.startswith(("last", "other")))
+    assert fact.value == f"{100 * probes[-1].score:.1f} %"
+    assert fact.remark.startswith(f"the weights it began with: {100 * probes[0].score:.1f} %")
 
 
 @pytest.mark.parametrize(
     ("start", "advice"),
     [("own.pth", "Keep the weights it began with"), ("random", "which was random: do not use")],
 )
-def test_a_probe_that_ends_worse_is_a_trouble_on_the_page_and_on_the_console(
-    trained, start, advice
-):
-    run = read_run(trained[0])
+def test_a_probe_that_ends_worse_is_trouble(trained, start, advice):
+    run = healthy(read_run(trained[0]), [START, Probe(1, 0.1, interval=0.02)])
     cfg = Config({**run.cfg.to_dict(), "weights": start}, filename=run.cfg.filename)
-    diagnosis = run.diagnosis._replace(verdict="healthy", lines=["8 lines", "healthy: no sign"])
-    probes = [START, Probe(1, 0.1, interval=0.02)]
-    run = replace(run, cfg=cfg, probes=probes, diagnosis=diagnosis)
+    run = replace(run, cfg=cfg)
     answer = verdict(run)
     assert (answer.tone, answer.headline) == ("bad", "Trouble: worse than its start")
     length, line = console_lines(run, answer)
@@ -160,7 +188,8 @@ def test_the_commands_can_be_pasted(trained, page):
     work_dir, _, photos = trained
     file = work_dir / "ssprl_timm-test_resnet_backbone.pth"
     taken, is_worth = propose(file, run_config(work_dir))
-    parser, names = build_parser(), []
+    parser = build_parser()
+    names = []
     for line in page.commands:
         assert "\n" not in line
         program, flag, package, *words = shlex.split(line)
@@ -173,8 +202,7 @@ def test_the_commands_can_be_pasted(trained, page):
             assert (work_dir / weights).samefile(taken)
         assert (work_dir / getattr(args, "dir", photos)).samefile(photos)
         assert (work_dir / getattr(args, "query", photos)).exists()
-    tune = (
-        ["finetune"] if propose(work_dir / "x_backbone.pth", run_config(work_dir)).is_worth else []
-    )
+
+    tune = ["finetune"] if is_worth else []
     others = ["probe", "embed", "select", "neighbors", "export", "report"]
     assert names == [*tune, *others]

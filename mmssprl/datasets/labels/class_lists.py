@@ -10,7 +10,7 @@ from ...errors import UserValueError
 from .agreement import differing, plain
 from .coco_file import read_json
 from .files import CLASS_FILES, Files
-from .labelled_images import LabelledImage, Splits
+from .labelled_images import LabelledImage, Splits, all_images, map_images
 
 _BACKGROUND = "background"
 _NOTES = "notes.json"
@@ -34,6 +34,7 @@ def other_lists(files: Files) -> dict[str, list[str]]:
     for name, listed in found.items():
         if name.lower().endswith("labelmap.txt") and listed[0].lower() == _BACKGROUND:
             found[name] = listed[1:]
+
     for name in files.ending(_NOTES):
         content = read_json(files.root / name, name)
         entries = content.get("categories") if isinstance(content, dict) else None
@@ -51,10 +52,12 @@ def agreed(lists: Mapping[str, list[str]], warnings: list[str]) -> tuple[list[st
     """
     if not lists:
         return None
+
     (first, classes), *others = lists.items()
     for name, listed in others:
         pairs = [*zip_longest(classes, listed, fillvalue="")]
         unequal = [f"index {i}: {a!r} and {b!r}" for i, (a, b) in enumerate(pairs) if a != b]
+
         is_other = [*map(plain, classes)] != [*map(plain, listed)]
         if is_other:
             remedy = "correct one, or remove it"
@@ -66,7 +69,7 @@ def agreed(lists: Mapping[str, list[str]], warnings: list[str]) -> tuple[list[st
 
 
 def check_count(said: str, place: str, classes: Sequence[str], source: str) -> None:
-    """Raise ValueError if a number of classes, as text, is not that of the names."""
+    """Raise ValueError unless a number of classes, as text, is the number of their names."""
     number = said.strip()
     if number != str(len(classes)):
         raise UserValueError(
@@ -78,10 +81,8 @@ def check_count(said: str, place: str, classes: Sequence[str], source: str) -> N
 def without_unused_twins(
     classes: list[str], splits: Splits, warnings: list[str]
 ) -> tuple[list[str], Splits]:
-    """Drop each class without an object whose name another class has, too."""
-    used: set[int] = set()
-    for images in splits.values():
-        used = used.union(*(image.labels for image in images))
+    """Drop each class without an object if another class has the same name."""
+    used = set().union(*(image.labels for image in all_images(splits)))
     counts = Counter(classes)
     known = {classes[index] for index in used}
     twins = [
@@ -91,6 +92,7 @@ def without_unused_twins(
     ]
     if not twins:
         return classes, splits
+
     warnings.append(
         f"{len(twins)} of {len(classes)} classes have no object and the name of another class, "
         f"for example {classes[twins[0]]!r}: they are left out."
@@ -104,13 +106,19 @@ def without_unused_twins(
         unknown = frozenset(map(new.__getitem__, image.unknown))
         return replace(image, objects=objects, labels=labels, unknown=unknown)
 
-    return [classes[index] for index in kept], {
-        split: [*map(moved, images)] for split, images in splits.items()
-    }
+    return [classes[index] for index in kept], map_images(splits, moved)
+
+
+def numbered_classes(largest: int, warnings: list[str]) -> list[str]:
+    """Return 'class 0', 'class 1', ... up to an index, with a warning."""
+    warnings.append(
+        "the classes have no names: list them in classes.txt, one per line, from index 0."
+    )
+    return [f"class {k}" for k in range(largest + 1)]
 
 
 def warn_of_similar(classes: Sequence[str], warnings: list[str]) -> None:
-    """Warn of two classes whose names differ only in case or spaces."""
+    """Warn of names of classes that differ only in case or spaces."""
     written = defaultdict(list)
     for name in classes:
         written[plain(name)].append(name)

@@ -4,69 +4,94 @@ Legend: N boxes; a box is x, y, width and height in pixels.
 """
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pycocotools import mask as run_lengths
 
 from ...errors import UserValueError
 from .agreement import differing
+from .object_masks import box_around, without_slivers
 
+Annotations = list[dict[str, Any]]
 Boxes = NDArray[np.float64]
-LEAST_COORDINATES = 6
-"""Numbers of a polygon with three corners."""
-_EQUAL, _ELSEWHERE = 0.9, 0.25
-"""Intersection over union of boxes of one thing, at least, and of boxes of two things, below."""
-_CLOSE, _INSIDE = 0.05, 1.02
-"""Relative difference of areas, and sides of an image that a box may reach, by rounding."""
-_MOST, _TENTH, _SOME = 0.5, 0.1, 0.05
-"""Fractions of the boxes that fit only with another meaning of the numbers: the file is refused by
-masks or areas, is refused by the sizes of its images if then all boxes fit, is warned of."""
+_EQUAL = 0.9
+"""Least intersection over union of two boxes of one thing."""
+_ELSEWHERE = 0.25
+"""Intersection over union below which boxes are of two things."""
+_CLOSE = 0.05
+"""Relative difference of equal areas."""
+_INSIDE = 1.02
+"""Sides of an image that a box may reach, by rounding."""
+
+# Fractions of the boxes that fit only with another meaning of their numbers:
+_MOST_ELSEWHERE = 0.5
+"""Above it, masks or areas refuse the file."""
+_MOST_OUTSIDE = 0.1
+"""Above it, the sizes of images refuse the file if all boxes fit with the other meaning."""
+_MOST_ODD = 0.05
+"""Above it, the boxes are warned of."""
 
 
 def check_boxes(name: str, content: dict[str, Any], warnings: list[str]) -> None:
-    """Raise ValueError for a file whose boxes are in shares, or are corners or centres.
+    """Raise ValueError if the boxes of a file are in shares, or are corners or centres.
 
-    Boxes are compared with those around their masks, else with areas and sizes of images. Single
-    boxes far from their masks are a warning. Crowds are not compared.
+    Boxes are compared with the boxes around their masks, else with areas and sizes of images.
+    Single boxes far from their masks are a warning. Crowds are not compared.
     """
     own = [a for a in content["annotations"] if a.get("bbox") is not None and not a.get("iscrowd")]
-    masks = [_drawn(a.get("segmentation")) for a in own]
+    masks = [without_slivers(a.get("segmentation")) for a in own]
     around = _array([box_around(mask) for mask in masks if mask], 4)
-    _refuse_shares(name, "bbox", _array([a["bbox"] for a in own], 4))
+    _refuse_shares(name, "bbox", _boxes_of(own))
     _refuse_shares(name, "segmentation", around)
-    own = [a for a, mask in zip(own, masks, strict=True) if mask or not len(around)]
-    boxes = _array([a["bbox"] for a in own], 4)
+
     size_of = {i["id"]: _positive(i.get("width"), i.get("height")) for i in content["images"]}
+    if len(around):
+        own = [a for a, mask in zip(own, masks, strict=True) if mask]
     sizes = _array([size_of[a["image_id"]] for a in own], 2)
-
-    def compare(source: str, fits: Callable[[Boxes], Any], least: float, num: int) -> Any:
-        """Refuse the boxes, or return which of them fit only with another meaning."""
-        wrong = ~fits(boxes)
-        found = np.zeros(len(boxes), bool)
-        for meaning, other in [*_meanings(boxes).items()][:num]:
-            explained = wrong & fits(other)
-            if explained.sum() > least * len(boxes) and (least == _MOST or fits(other).all()):
-                rule = f"{name}: COCO's bbox is [x, y, width, height]"
-                named = [_named(own[k]) for k in np.flatnonzero(explained)]
-                remedy = f"the numbers fit as {meaning}: convert them"
-                raise UserValueError(differing(rule, "bbox", source, named, len(own), remedy))
-            if explained.sum() > _SOME * len(boxes):
-                found |= explained
-        return found
-
-    if not len(around):
-        areas = _array([_positive(a.get("area")) for a in own], 1)[:, 0]
-        compare("area", lambda b: np.isclose(b[:, 2:].clip(0).prod(1), areas, _CLOSE), _MOST, 1)
-        # EXIF can swap x and y, too.
-        compare("the sizes of images", lambda b: _are_inside(b, sizes), _TENTH, 2)
+    if len(around):
+        _compare_with_masks(name, own, around, sizes, warnings)
         return
-    overlaps = _overlaps(boxes, around)
-    found = compare("segmentation", lambda b: _overlaps(b, around) >= _EQUAL, _MOST, 4)
+
+    areas = _array([_positive(a.get("area")) for a in own], 1)[:, 0]
+    _misread(
+        name,
+        own,
+        "area",
+        lambda b: np.isclose(b[:, 2:].clip(0).prod(1), areas, _CLOSE),
+        num_meanings=1,
+        most=_MOST_ELSEWHERE,
+    )
+    # Only the first two meanings are tried: EXIF can swap x and y, too.
+    _misread(
+        name,
+        own,
+        "the sizes of images",
+        lambda b: _are_inside(b, sizes),
+        num_meanings=2,
+        most=_MOST_OUTSIDE,
+        least_fitting=1,
+    )
+
+
+def _compare_with_masks(
+    name: str, own: Annotations, around: Boxes, sizes: Boxes, warnings: list[str]
+) -> None:
+    misread = _misread(
+        name,
+        own,
+        "segmentation",
+        lambda b: _overlaps(b, around) >= _EQUAL,
+        num_meanings=4,
+        most=_MOST_ELSEWHERE,
+    )
+
     # Boxes without an area inside their image are reported for all layouts.
+    boxes = _boxes_of(own)
     is_odd = (boxes[:, :2] >= sizes).any(1) | (boxes[:, 2:] < 1).any(1)
-    elsewhere = np.flatnonzero((found | (overlaps < _ELSEWHERE)) & ~is_odd)
+    is_far = _overlaps(boxes, around) < _ELSEWHERE
+    elsewhere = np.flatnonzero((misread | is_far) & ~is_odd)
     if len(elsewhere):
         named = [f"{_named(own[k])} and {_shown(around[k])} around its mask" for k in elsewhere]
         rule = f"{name}: boxes must be around their masks"
@@ -74,20 +99,50 @@ def check_boxes(name: str, content: dict[str, Any], warnings: list[str]) -> None
         warnings.append(differing(rule, "bbox", "segmentation", named, len(own), remedy))
 
 
-def box_around(segmentation: Any) -> list[float]:
-    """Return the box around polygons or run lengths."""
-    if isinstance(segmentation, dict):
-        if isinstance(segmentation["counts"], list):
-            segmentation = run_lengths.frPyObjects(segmentation, *segmentation["size"])
-        return run_lengths.toBbox(segmentation).tolist()
-    sides = [[v for polygon in segmentation for v in polygon[axis::2]] for axis in (0, 1)]
-    return [*map(min, sides), *(max(side) - min(side) for side in sides)]
+def _misread(
+    name: str,
+    own: Annotations,
+    source: str,
+    fits: Callable[[Boxes], NDArray[np.bool_]],
+    *,
+    num_meanings: int,
+    most: float,
+    least_fitting: float = 0,
+) -> NDArray[np.bool_]:
+    """Return which boxes (N,) fit a source only with another meaning of their numbers.
+
+    Fewer than ``_MOST_ODD`` are none.
+
+    Args:
+        name: The file.
+        own: Its annotations.
+        source: What the boxes are compared with.
+        fits: Compares boxes with it.
+        num_meanings: How many other meanings are tried.
+        most: Fraction of such boxes above which the file is refused.
+        least_fitting: Fraction of all boxes that must fit then with the other meaning.
+
+    Raises:
+        ValueError: More than ``most`` fit only with another meaning.
+    """
+    boxes = _boxes_of(own)
+    is_wrong = ~fits(boxes)
+    found = np.zeros(len(own), bool)
+    for meaning, other in islice(_meanings(boxes).items(), num_meanings):
+        is_right = fits(other)
+        explained = is_wrong & is_right
+        if explained.sum() > most * len(own) and is_right.mean() >= least_fitting:
+            rule = f"{name}: COCO's bbox is [x, y, width, height]"
+            named = [_named(own[k]) for k in np.flatnonzero(explained)]
+            remedy = f"the numbers fit as {meaning}: convert them"
+            raise UserValueError(differing(rule, "bbox", source, named, len(own), remedy))
+        if explained.sum() > _MOST_ODD * len(own):
+            found |= explained
+    return found
 
 
-def _drawn(segmentation: Any) -> Any:
-    if isinstance(segmentation, list):
-        return [polygon for polygon in segmentation if len(polygon) >= LEAST_COORDINATES]
-    return segmentation
+def _boxes_of(annotations: Annotations) -> Boxes:
+    return _array([a["bbox"] for a in annotations], 4)
 
 
 def _array(rows: Any, width: int) -> Boxes:
@@ -108,10 +163,10 @@ def _refuse_shares(name: str, key: str, boxes: Boxes) -> None:
         )
 
 
-def _are_inside(boxes: Boxes, sizes: Boxes) -> Any:
+def _are_inside(boxes: Boxes, sizes: Boxes) -> NDArray[np.bool_]:
     """Whether boxes with positive sides are inside their images, as NaN is not."""
     far = boxes[:, :2] + boxes[:, 2:]
-    return ((far <= _INSIDE * sizes + 1) & (boxes[:, :2] >= -1) & (boxes[:, 2:] > 0)).all(1)
+    return np.all((far <= _INSIDE * sizes + 1) & (boxes[:, :2] >= -1) & (boxes[:, 2:] > 0), axis=1)
 
 
 def _meanings(boxes: Boxes) -> dict[str, Boxes]:

@@ -11,13 +11,14 @@ from typing import Any, TypeGuard
 
 from ...errors import UserFileNotFoundError, UserValueError
 from .agreement import differing
-from .coco_boxes import LEAST_COORDINATES, box_around, check_boxes
+from .coco_boxes import check_boxes
 from .files import Files
 from .labelled_images import LabelledImage, Object, Splits, image_of_objects, split_of
+from .object_masks import box_around, without_slivers
 
 TITLE = "COCO"
 _OWN_FILES = [
-    [f"annotations/instances_{split}{year}.json" for split in ("train", "val")]
+    (f"annotations/instances_train{year}.json", f"annotations/instances_val{year}.json")
     for year in (2014, 2017)
 ]
 """Pairs of files of COCO itself; if one is found, other files such as captions are not read."""
@@ -33,20 +34,24 @@ _NEEDED = {
 _MOST = 1_000_000
 """Largest side and coordinate (px): drawing a mask takes time for each pixel of its edge."""
 _MOST_ID = 2**63 - 1
+_Contents = dict[str, dict[str, Any]]
+"""COCO files by name."""
 
 
-def find(files: Files) -> dict[str, dict[str, Any]]:
+def find(files: Files) -> _Contents:
     """Return the content of the COCO files with objects by name, one for each split."""
     jsons = files.ending(".json")
     names = next((pair for pair in _OWN_FILES if set(pair) <= set(jsons)), jsons)
     contents = {name: read_json(files.root / name, name) for name in names}
+
     by_split = defaultdict(list)
     for name, content in contents.items():
         if not lacking_list(content):
             by_split[split_of(name, is_file=True)].append(name)
+
     found = []
     for split, own in by_split.items():
-        # Files with keypoints hold the objects of the one without once more.
+        # Files with keypoints repeat the objects of the file without.
         plain = [name for name in own if not _has_keypoints(contents[name])]
         if len(own) > 1 and len(plain) != 1:
             raise UserValueError(
@@ -62,8 +67,8 @@ def near_miss(files: Files) -> str:
     for name in files.ending(".json"):
         content = read_json(files.root / name, name)
         if isinstance(content, dict) and {"images", "annotations"} <= set(content):
-            lacking, lists = lacking_list(content), ", ".join(LISTS)
-            return f"{name}: a COCO file must have the lists {lists}, but {lacking} is missing."
+            lacking = lacking_list(content)
+            return f"{name}: a COCO file must have {', '.join(LISTS)}, but {lacking} is missing."
     return ""
 
 
@@ -71,15 +76,14 @@ def _has_keypoints(content: dict[str, Any]) -> bool:
     return any(isinstance(c, dict) and "keypoints" in c for c in content["categories"])
 
 
-def read(
-    files: Files, found: dict[str, dict[str, Any]], warnings: list[str]
-) -> tuple[list[str], Splits]:
+def read(files: Files, found: _Contents, warnings: list[str]) -> tuple[list[str], Splits]:
     """Read the classes, in the order of their ids, and all images, with or without objects."""
     splits = {}
     first, *_ = found
     for path, content in found.items():
         check_coco(path, content)
         check_boxes(path, content, warnings)
+
         own = {*_categories(content)}
         if unequal := own ^ {*_categories(found[first])}:
             raise UserValueError(
@@ -92,6 +96,7 @@ def read(
                     "make the files agree",
                 )
             )
+
         splits[split_of(path, is_file=True)] = _read_images(files, path, content, warnings)
     return class_names(found[first]), splits
 
@@ -123,17 +128,14 @@ def _read_images(
     found = files.find_images([each["file_name"] for each in content["images"]], path, warnings)
     images = []
     for name, image in zip(found, content["images"], strict=True):
-        width, height = (round(image.get(side) or 0) for side in ("width", "height"))
-        own = objects[image["id"]]
-        images.append(image_of_objects(files.path(name), own, frame=(width, height)))
+        frame = tuple(round(image.get(side) or 0) for side in ("width", "height"))
+        images.append(image_of_objects(files.path(name), objects[image["id"]], frame=frame))
     return images
 
 
 def _read_object(annotation: dict[str, Any], label: int) -> Object:
     box = annotation.get("bbox")
-    segmentation = annotation.get("segmentation")
-    if isinstance(segmentation, list):
-        segmentation = [polygon for polygon in segmentation if len(polygon) >= LEAST_COORDINATES]
+    segmentation = without_slivers(annotation.get("segmentation"))
     if box is None and segmentation:
         box = box_around(segmentation)
     place: Any = None if box is None else tuple(map(float, box))
@@ -186,19 +188,15 @@ def check_coco(name: str, content: dict[str, Any]) -> None:
     """
     for kind, needed in _NEEDED.items():
         _check_entries(name, kind, content[kind], needed)
-    images, categories = (_ids(name, kind, content[kind]) for kind in ("images", "categories"))
+    images = _ids(name, "images", content["images"])
+    categories = _ids(name, "categories", content["categories"])
     if len({isinstance(number, str) for number in categories}) > 1:
         raise UserValueError(f"{name}: ids of categories must be numbers, but some are text.")
-    for kind, rules in _RULES.items():
+
+    for kind in _RULES:
         for entry in content[kind]:
-            for key, (fits, rule) in rules.items():
-                value = entry.get(key)
-                if value is not None and not fits(value):
-                    raise UserValueError(
-                        f"{name}: {key} must be {rule}, but {kind[:-1]} "
-                        f"{reprlib.repr(entry.get('id'))} has {reprlib.repr(value)}; "
-                        "change or delete it."
-                    )
+            _check_values(name, kind, entry)
+
     for annotation in content["annotations"]:
         for key, known in (("image_id", images), ("category_id", categories)):
             if annotation[key] not in known:
@@ -207,6 +205,16 @@ def check_coco(name: str, content: dict[str, Any]) -> None:
                     "image and a category of this file, but has "
                     f"{key}={reprlib.repr(annotation[key])}."
                 )
+
+
+def _check_values(name: str, kind: str, entry: dict[str, Any]) -> None:
+    for key, (fits, rule) in _RULES[kind].items():
+        value = entry.get(key)
+        if value is not None and not fits(value):
+            raise UserValueError(
+                f"{name}: {key} must be {rule}, but {kind[:-1]} {reprlib.repr(entry.get('id'))} "
+                f"has {reprlib.repr(value)}; change or delete it."
+            )
 
 
 def _check_entries(name: str, kind: str, entries: list[Any], needed: Sequence[str]) -> None:
@@ -246,7 +254,9 @@ def _is_mask(value: Any) -> bool:
     """Whether a value is a list of polygons, or run lengths that sum up to their size."""
     if not isinstance(value, dict):
         return isinstance(value, list) and all(map(_are_numbers, value))
-    size, counts = value.get("size"), value.get("counts")
+
+    size = value.get("size")
+    counts = value.get("counts")
     if not _are_numbers(size) or [*map(type, size)] != [int, int] or min(size) < 1:
         return False
     if not isinstance(counts, list):
@@ -277,7 +287,7 @@ _RULES: dict[str, dict[str, tuple[Callable[[Any], bool], str]]] = {
         "segmentation": (_is_mask, "run lengths or a list of polygons"),
     },
 }
-"""Keys that entries may have, with what their values must be."""
+"""Rules for the keys that entries may have."""
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,33 +1,33 @@
 """Compare the colours of label images with each other and with CVAT's labelmap.txt."""
 
-from collections.abc import Mapping
-
-import numpy as np
+from collections.abc import Mapping, Set
 
 from ...errors import UserValueError
 from ..image_reading import open_image
 from .agreement import differing
 from .files import Files
+from .label_maps import gray_levels, palette_of
 from .labelled_images import Colour
-
-_EMPTY = [0] * 768
 
 
 def listed_colours(files: Files) -> tuple[Colour, ...]:
     """Return the colours of the classes in labelmap.txt; () without."""
+    names = files.ending("labelmap.txt")
+    lines = files.read_lines(names[0]) if names else []
     found = []
-    for name in files.ending("labelmap.txt")[:1]:
-        lines = [line for line in files.read_lines(name) if line.strip() and line[0] != "#"]
-        for line in lines:
-            numbers = f"{line}:".split(":")[1].split(",")
-            if len(numbers) != 3 or not all(number.strip().isdigit() for number in numbers):
-                return ()
-            found.append((int(numbers[0]), int(numbers[1]), int(numbers[2])))
+    for line in lines:
+        if not line.strip() or line.startswith("#"):
+            continue
+        numbers = f"{line}:".split(":")[1].split(",")
+        if len(numbers) != 3 or not all(number.strip().isdigit() for number in numbers):
+            return ()
+        red, green, blue = map(int, numbers)
+        found.append((red, green, blue))
     return tuple(found)
 
 
 def are_by_colour(
-    files: Files, names: Mapping[str, set[int]], listed: tuple[Colour, ...], warnings: list[str]
+    files: Files, names: Mapping[str, Set[int]], listed: tuple[Colour, ...], warnings: list[str]
 ) -> bool:
     """Whether label images of indices, by name, must be read by the listed colours instead.
 
@@ -72,12 +72,7 @@ def are_by_colour(
 
 
 def _palette(files: Files, name: str) -> list[Colour]:
-    """Return 256 colours; none for levels of gray, also those that GIF renumbers."""
+    """Return 256 colours; none for levels of gray."""
     with open_image(files.path(name)) as file:
-        palette = file.getpalette() if file.mode == "P" else None
-        is_gif = file.format == "GIF"
-    if palette is None:
-        return []
-    rows = np.reshape([*palette, *_EMPTY][:768], (256, 3))
-    is_gray = is_gif and (rows == rows[:, :1]).all()
-    return [] if is_gray else [(r, g, b) for r, g, b in rows.tolist()]
+        colours = palette_of(file).tolist() if gray_levels(file) is None else []
+    return [(red, green, blue) for red, green, blue in colours]

@@ -1,4 +1,4 @@
-"""The same picture in several labelled images: found by its bytes, and told."""
+"""Find the same picture in several labelled images by its bytes, and warn of it."""
 
 import os
 from collections import Counter, defaultdict
@@ -10,7 +10,7 @@ from ...console.progress import watch
 from ..image_identity import digest_of, stamp_of
 from ..image_reading import ImageReadError, read_file
 from .groups import version_of
-from .labelled_images import LabelledData, LabelledImage, Splits
+from .labelled_images import LabelledData, LabelledImage, Splits, all_images, map_images
 
 _KINDS = {
     "are copies of images of train": lambda image: image.digest,
@@ -21,25 +21,23 @@ _KINDS = {
 
 
 def with_digests(splits: Splits) -> Splits:
-    """Return the images with the digests of those whose file size is that of another image."""
-    images = [image for own in splits.values() for image in own]
-    stamps = {each.path: stamp_of(each.path) for each in watch(images, "looking for copies")}
+    """Add digests to the images that have as many bytes as another image."""
+    images = watch(all_images(splits), "looking for copies")
+    stamps = {image.path: stamp_of(image.path) for image in images}
     num_of_size = Counter(size for size, *_ in stamps.values())
+
     digests: dict[str, str] = {}
     for path, stamp in watch(stamps.items(), "comparing images of equal size"):
         if num_of_size[stamp[0]] > 1:
             with suppress(ImageReadError):
                 digests[path] = _digest(path, stamp)
 
-    found = {}
-    for split, own in splits.items():
-        found[split] = [replace(image, digest=digests.get(image.path, "")) for image in own]
-    return found
+    return map_images(splits, lambda image: replace(image, digest=digests.get(image.path, "")))
 
 
 @cache
 def _digest(path: str, stamp: tuple[int, int, int]) -> str:
-    """Digest a file. It is kept: a comparison reads the same labels several times."""
+    """Digest a file. The digest is kept: a comparison reads the same labels several times."""
     return digest_of(read_file(path)).hex()
 
 
@@ -57,15 +55,17 @@ def copy_warnings(data: LabelledData) -> list[str]:
             )
 
     pictures: dict[str, list[LabelledImage]] = defaultdict(list)
-    for image in (*data.train, *data.val):
+    for image in data.images:
         pictures[image.digest or image.path].append(image)
-    unequal = [own for own in pictures.values() if len({image.labels for image in own}) > 1]
+    unequal = []
+    for first, *others in pictures.values():
+        other = next((image for image in others if image.labels != first.labels), None)
+        if other is not None:
+            unequal.append((first, other))
     if unequal:
-        first, *others = unequal[0]
-        other = next(image for image in others if image.labels != first.labels)
         found.append(
             f"{len(unequal)} of {len(pictures)} pictures occur several times with different "
-            f"labels, for example {_named(data, first, other)}: correct the labels, or remove the "
+            f"labels, for example {_named(data, *unequal[0])}: correct the labels, or remove the "
             "copies."
         )
     return found

@@ -21,7 +21,9 @@ MASK_FOLDERS = frozenset(
 """Names of folders of label images, in lower case."""
 CLASS_FILES = ("classes.txt", "class_names.txt", "labelmap.txt", "labels.txt", "obj.names")
 """Names of files that list the classes, in lower case."""
-_MOST_NAMED, _MOST_LETTERS = 3, 120
+_MOST_NAMED = 3
+_MOST_LETTERS = 120
+"""Largest number of letters of each missing name in a message."""
 _MOST_COMPARED = 1000
 _MOST_SETTINGS_BYTES = 10_000
 """Largest obj.data; larger files of this suffix hold something else."""
@@ -31,15 +33,22 @@ _FILES = (".json", ".yaml", ".yml")
 
 def data_folder(data: str | Path) -> Path:
     """Return the folder of labelled images, given as a folder, data.yaml or COCO .json."""
-    file, folder = "its data.yaml or COCO .json", "a folder of labelled images"
-    path = check_path(data, "data", file=file, folder=folder, suffixes=_FILES).resolve()
+    path = check_path(
+        data,
+        "data",
+        file="its data.yaml or COCO .json",
+        folder="a folder of labelled images",
+        suffixes=_FILES,
+    ).resolve()
     if path.is_dir():
         return path
     if path.suffix.lower() != ".json":
         found = re.search(r"^path:\s*(.+?)\s*$", path.read_text("utf-8", "replace"), re.MULTILINE)
         named = path.parent / found[1].strip("'\"") if found else path.parent
         return named.resolve() if named.is_dir() else path.parent
-    return path.parents[path.parent.name.lower() in MASK_FOLDERS]
+
+    is_among_labels = path.parent.name.lower() in MASK_FOLDERS
+    return path.parents[1] if is_among_labels else path.parent
 
 
 class Files:
@@ -47,12 +56,17 @@ class Files:
 
     def __init__(self, data: str | Path) -> None:
         self.root = data_folder(data)
-        names = [below + name for below, own in walk(str(self.root)) for name in own]
+        names = []
+        for below, own in walk(str(self.root)):
+            names += [below + name for name in own]
+
         given = Path(data).resolve()
         if given != self.root:
-            others = (*_FILES, ".xml", *([".txt"] if given.suffix.lower() == ".json" else []))
+            is_coco = given.suffix.lower() == ".json"
+            others = (*_FILES, ".xml", ".txt") if is_coco else (*_FILES, ".xml")
             names = [name for name in names if not name.lower().endswith(others)]
             names.append(os.path.relpath(given, self.root))
+
         self.names = sorted(names)
 
     def ending(self, *suffixes: str) -> list[str]:
@@ -92,13 +106,6 @@ class Files:
                 found += [(name, key.strip(), value.strip()) for key, _, value in parts]
         return found
 
-    def numbered_classes(self, largest: int, warnings: list[str]) -> list[str]:
-        """Return 'class 0', 'class 1', ... up to an index, with a warning."""
-        warnings.append(
-            "the classes have no names: list them in classes.txt, one per line, from index 0."
-        )
-        return [f"class {k}" for k in range(largest + 1)]
-
     @cached_property
     def _by_last_part(self) -> dict[str, list[str]]:
         found = defaultdict(list)
@@ -122,6 +129,7 @@ class Files:
             del folders[0]
         folders = [folder for folder in folders if folder != ".."]
         least = min(1, len(folders)) if is_moved else len(folders)
+
         found = self._by_last_part.get(last, [])
         if all(map(is_label_image, found)) and os.path.isabs(named) and os.path.isfile(named):
             return named
@@ -129,7 +137,7 @@ class Files:
         def score(name: str) -> tuple[int, bool, int]:
             there = list((self.root / name).parts[:-1])
             common = len(os.path.commonprefix([there[::-1], folders[::-1]]))
-            words, others = (set(re.split(r"[/_.-]", each)) for each in (name, near))
+            words, others = ({*re.split(r"[/_.-]", each)} for each in (name, near))
             return common, not is_label_image(name), len(words & others)
 
         scores = {name: own for name in found if (own := score(name))[0] >= least}
@@ -149,21 +157,24 @@ class Files:
         """
         found = {name: self.find_image(name, near) for name in named}
         missing = [name for name in named if found[name] is None]
+        if not missing:
+            return [str(found[name]) for name in named]
+
         by_name = defaultdict(list)
-        for image in self.photographs if missing else ():
+        for image in self.photographs:
             by_name[_last_name(image)].append(image)
         likely = {name: by_name[_last_name(name)] for name in missing}
         lost = [name for name in missing if len(likely[name]) != 1]
-        taken = {**found, **{name: images[0] for name, images in likely.items() if images}}
-        if lost or (missing and len({*taken.values()}) < len(taken)):
+        found |= {name: images[0] for name, images in likely.items() if images}
+        if lost or len({*found.values()}) < len(found):
             rule = f"{near}: each file_name must have its image in the data, in the named folders"
             refuse_missing(rule, lost or missing, len(named))
-        if missing:
-            warnings.append(
-                f"{near}: {len(missing)} of {len(named)} names lead to no image, for example "
-                f"{missing[0]}: images with the same file name are used, {taken[missing[0]]}."
-            )
-        return [str(taken[name]) for name in named]
+
+        warnings.append(
+            f"{near}: {len(missing)} of {len(named)} names lead to no image, for example "
+            f"{missing[0]}: images with the same file name are used, {found[missing[0]]}."
+        )
+        return [str(found[name]) for name in named]
 
 
 def _last_name(named: str) -> str:

@@ -1,7 +1,5 @@
-"""Find the layout of labelled images, read them, and report errors and warnings."""
+"""Find the layout of labelled images, and read them."""
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,21 +7,23 @@ from typing import Any
 from ...console.wording import counted
 from ...errors import UserFileNotFoundError, UserValueError
 from . import coco_file, folders, masks, unread, voc, yolo
-from .broken import refuse_broken
+from .checks import OF_PIXELS, check_labels
 from .class_lists import warn_of_similar, without_unused_twins
-from .copies import copy_warnings, with_digests
+from .copies import with_digests
 from .files import Files
-from .label_maps import IGNORED, is_whole_image
+from .label_maps import IGNORED
 from .labelled_images import (
     LabelledData,
     LabelledImage,
     Object,
     Splits,
+    all_images,
     choose_splits,
     image_of_objects,
     joined,
+    map_images,
 )
-from .sizes import measure_images
+from .object_masks import is_whole_image
 from .split_lists import with_lists
 
 DEFAULT_VAL_SHARE = 0.2
@@ -41,13 +41,6 @@ _EXPECTED = {
     "segment": _MASKS,
     "dense": _MASKS,
 }
-_OF_PIXELS = ("segment", "dense")
-"""Tasks that need the class of each pixel."""
-_LEAST_TRAIN = 2
-"""Fewest training images: BatchNorm needs several."""
-_FEW_VAL = 10
-"""With fewer validation images, scores are mostly chance."""
-_MOST_NAMED = 5
 
 
 def find_labels(
@@ -79,6 +72,11 @@ def find_labels(
         raise UserValueError(f"seed must be from 0 to {2**32 - 1}, but got {seed}.")
     files = Files(root)
     layout, found = _find(files, task)
+    is_drawn = layout is not masks and task in OF_PIXELS
+    lacking = (
+        f"the objects of {files.root} ({layout.TITLE}) have no masks for {task}; add {_MASKS}."
+    )
+
     warnings: list[str] = []
     classes, splits = layout.read(files, found, warnings)
     splits = {split: joined(images, warnings) for split, images in splits.items()}
@@ -86,27 +84,23 @@ def find_labels(
         classes, splits = without_unused_twins(classes, splits, warnings)
     warn_of_similar(classes, warnings)
     splits, unused = with_lists(files, splits, warnings)
+
     if layout is masks and task == "classify":
-        classes, splits = _shown(classes, splits)
-    drawn = layout is not masks and task in _OF_PIXELS
-    lacking = (
-        f"the objects of {files.root} ({layout.TITLE}) have no masks for {task}; add {_MASKS}."
-    )
-    if drawn:
-        classes, splits = _before_background(classes, splits)
-        if not any(image.labels for images in splits.values() for image in images):
+        classes, splits = _labelled_by_masks(classes, splits)
+    if is_drawn:
+        classes, splits = _with_background(classes, splits)
+        if not any(image.labels for image in all_images(splits)):
             raise UserFileNotFoundError(lacking)
+
     splits = with_digests(splits)
     train, val, how = choose_splits(splits, share=val_share, seed=seed, train_share=train_share)
     data = LabelledData(files.root, layout.TITLE, classes, train, val, how + unused, warnings)
     if layout is voc and task == "detect" and any(thing.box is None for thing in data.objects):
         voc.require_boxes(found)
-    data = _check(data, task, measured=measured)
-    if drawn and measured:
-        images = (*data.train, *data.val)
-        shapes = ((each, x) for each in images for x in each.objects if x.segmentation)
-        if all(is_whole_image(x, *each.size) for each, x in shapes):
-            raise UserFileNotFoundError(lacking)
+
+    data = check_labels(data, task, measured=measured)
+    if is_drawn and measured and all(map(_has_only_whole_masks, data.images)):
+        raise UserFileNotFoundError(lacking)
     return data
 
 
@@ -117,11 +111,12 @@ def _find(files: Files, task: str) -> tuple[Any, Any]:
     warnings)``, which returns the classes and the images.
     """
     found = [(layout, content) for layout in _OF_OBJECTS if (content := layout.find(files))]
-    may_show = task in _OF_PIXELS or (task == "classify" and not found)
+    may_show = task in OF_PIXELS or (task == "classify" and not found)
     if may_show and (content := masks.find(files)):
         return masks, content
     if not found and task == "classify" and (content := folders.find(files)):
         return folders, content
+
     if not found:
         raise UserFileNotFoundError(
             coco_file.near_miss(files)
@@ -139,7 +134,12 @@ def _find(files: Files, task: str) -> tuple[Any, Any]:
     return found[0]
 
 
-def _before_background(classes: list[str], splits: Splits) -> tuple[list[str], Splits]:
+def _has_only_whole_masks(image: LabelledImage) -> bool:
+    drawn = (thing.segmentation for thing in image.objects if thing.segmentation)
+    return all(is_whole_image(segmentation, *image.size) for segmentation in drawn)
+
+
+def _with_background(classes: list[str], splits: Splits) -> tuple[list[str], Splits]:
     """Insert a first class for the background, and label images by the objects with masks."""
     if len(classes) >= IGNORED:
         raise UserValueError(
@@ -153,130 +153,15 @@ def _before_background(classes: list[str], splits: Splits) -> tuple[list[str], S
         return replace(image, objects=objects, labels=labels)
 
     background = "no object" if _BACKGROUND in classes else _BACKGROUND
-    return [background, *classes], {split: [*map(moved, own)] for split, own in splits.items()}
+    return [background, *classes], map_images(splits, moved)
 
 
-def _shown(classes: list[str], splits: Splits) -> tuple[list[str], Splits]:
-    """Return the classes and images labelled by what label images show, without a background."""
-    first = int(classes[0].lower() == _BACKGROUND)
+def _labelled_by_masks(classes: list[str], splits: Splits) -> tuple[list[str], Splits]:
+    """Label images by the classes in their label images, without the background."""
+    first = 1 if classes[0].lower() == _BACKGROUND else 0
 
     def shown(image: LabelledImage) -> LabelledImage:
         labels = sorted(label - first for label in image.labels if label >= first)
         return image_of_objects(image.path, map(Object, labels))
 
-    return classes[first:], {split: [*map(shown, own)] for split, own in splits.items()}
-
-
-def _check(data: LabelledData, task: str, *, measured: bool) -> LabelledData:
-    """Check the labels of a task, and return those to train with, and all warnings."""
-    doubled = [name for name, count in Counter(data.classes).items() if count > 1]
-    if doubled:
-        raise UserValueError(
-            f"classes must have different names, but several are called {doubled[0]!r}; "
-            "rename or merge them."
-        )
-    _check_each_has_labels(data, "one")
-    if task == "detect" and any(thing.box is None for thing in data.objects):
-        raise UserValueError(
-            "detect needs a box for each object, but some have none; add them, or use --task "
-            "classify."
-        )
-    _check_enough(data.train)
-    both = {image.path for image in data.train} & {image.path for image in data.val}
-    if both:
-        raise UserValueError(
-            f"no image may be in train and in val, but {len(both)} are, for example "
-            f"{min(both)}; remove them from one."
-        )
-    warnings = [*data.warnings, *copy_warnings(data)]
-    if measured:
-        may_skip = task == "dense"
-        placed = task != "classify"
-        images = [*data.train, *data.val]
-        if not may_skip:
-            refuse_broken([image.path for image in images])
-        images = measure_images(images, warnings, may_skip=may_skip, placed=placed)
-        if task == "detect":
-            images = _without_odd_boxes(images, data.classes, warnings)
-        data = replace(data, train=images[: len(data.train)], val=images[len(data.train) :])
-        _check_each_has_labels(data, "a box with an area inside it")
-    warnings += _warnings(data, task)
-    train = data.train
-    if task == "detect":
-        train = [image for image in data.train if image.has_scored]
-        _check_enough(train, " that show more than crowds (iscrowd, difficult)")
-        if crowds := sum(bool(image.objects) and not image.has_scored for image in data.train):
-            warnings.append(
-                f"{crowds} of {len(data.train)} images of train show only crowds: not trained on."
-            )
-        if not any(image.has_scored for image in data.val):
-            warnings.append("val shows only crowds: it has no score.")
-    return replace(data, train=train, warnings=warnings)
-
-
-def _check_enough(images: Sequence[LabelledImage], what: str = "") -> None:
-    if len(images) < _LEAST_TRAIN:
-        raise UserValueError(
-            f"training needs at least {_LEAST_TRAIN} images{what}, but train has {len(images)}; "
-            "label more, or move some from val."
-        )
-
-
-def _check_each_has_labels(data: LabelledData, what: str) -> None:
-    for name, images in (("train", data.train), ("val", data.val)):
-        if not any(image.labels for image in images):
-            raise UserValueError(
-                f"each split must have labels, but none of the {len(images)} images of {name} has "
-                f"{what}; label some, or remove the split."
-            )
-
-
-def _warnings(data: LabelledData, task: str) -> list[str]:
-    found = []
-    counts = zip(data.classes, data.count(data.train), data.count(data.val), strict=True)
-    lacking = [
-        f"{name} ({known} and {shown})"
-        for name, known, shown in [*counts][task in _OF_PIXELS :]  # without the background
-        if not known or not shown
-    ]
-    if lacking:
-        more = ", ..." if len(lacking) > _MOST_NAMED else ""
-        found.append(
-            "classes without images in train are not learned, those without images in val have no "
-            f"score: {', '.join(lacking[:_MOST_NAMED])}{more} (images in train and val)."
-        )
-    for split, images in (("train", data.train), ("val", data.val)):
-        bare = sum(not image.labels for image in images)
-        if bare and task not in _OF_PIXELS:
-            found.append(f"{bare} of {len(images)} images of {split} have no annotation.")
-    if task == "detect" and any(t.segmentation for t in data.objects) and not data.has_masks:
-        found.append("some objects have no mask: only boxes are trained.")
-    if len(data.val) < _FEW_VAL:
-        found.append(f"val has {counted(len(data.val), 'image')}: its scores are mostly chance.")
-    return found
-
-
-def _without_odd_boxes(
-    images: list[LabelledImage], classes: Sequence[str], warnings: list[str]
-) -> list[LabelledImage]:
-    """Return the images without the objects whose boxes have no area inside them."""
-    kept = []
-    odd = []
-    for image in images:
-        own = [thing for thing in image.objects if _has_area(thing, *image.size)]
-        kept.append(replace(image_of_objects(image.path, own), size=image.size))
-        if len(own) < len(image.objects):
-            lost = [thing for thing in image.objects if not _has_area(thing, *image.size)]
-            odd += [f"{classes[thing.label]} in {image.path}" for thing in lost]
-    if odd:
-        warnings.append(
-            f"{len(odd)} boxes have no area inside their image, for example {odd[0]}; left out."
-        )
-    return kept
-
-
-def _has_area(thing: Object, image_width: int, image_height: int) -> bool:
-    x, y, width, height = thing.box or (0, 0, 0, 0)
-    inside_x = min(x + width, image_width) - max(x, 0)
-    inside_y = min(y + height, image_height) - max(y, 0)
-    return min(width, height) >= 1 and inside_x > 0 and inside_y > 0
+    return classes[first:], map_images(splits, shown)

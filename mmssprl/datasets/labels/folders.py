@@ -1,6 +1,7 @@
 """Read a folder per class."""
 
 from collections import defaultdict
+from itertools import chain
 from pathlib import Path
 
 from ...errors import UserValueError
@@ -8,20 +9,23 @@ from .files import Files
 from .labelled_images import TRAIN, VAL, LabelledImage, Splits, split_of
 
 TITLE = "a folder per class"
+_ByClass = dict[str, list[str]]
+"""Names of images by the name of their class."""
 
 
-def find(files: Files) -> list[tuple[str | None, dict[str, list[str]]]]:
+def find(files: Files) -> list[tuple[str | None, _ByClass]]:
     """Return the splits with the images of each of their classes; [] for one class.
 
-    Folders of splits hold those of classes, or the other way round. A single folder around either
+    Folders of splits hold folders of classes, or the other way round. A single folder around either
     of them is looked through.
     """
     folders = _split_folders(files, "")
     while True:
         found = [(split, _read_class_folders(files, folder)) for folder, split in folders.items()]
-        names = {title for _, titles in found for title in titles}
+        names = {*chain.from_iterable(by_class for _, by_class in found)}
         if len(names) != 1:
             break
+
         (around,) = names
         folders = {f"{folder}{around}/": split for folder, split in folders.items()}
         if [*folders.values()] == [None]:
@@ -30,22 +34,23 @@ def find(files: Files) -> list[tuple[str | None, dict[str, list[str]]]]:
 
 
 def read(
-    files: Files, found: list[tuple[str | None, dict[str, list[str]]]], warnings: list[str]
+    files: Files, found: list[tuple[str | None, _ByClass]], warnings: list[str]
 ) -> tuple[list[str], Splits]:
     """Read the classes, in alphabetical order, and the images of all splits."""
-    classes = sorted({title for _, titles in found for title in titles})
+    classes = sorted({*chain.from_iterable(by_class for _, by_class in found)})
     inner = _by_inner_split(found)
     if {TRAIN, None} < {*inner}:
-        bare = [name for names in inner[None].values() for name in names]
+        bare = [*chain.from_iterable(inner[None].values())]
         warnings.append(
-            f"folders named train, val or test in those of the classes are not used: {len(bare)} "
+            f"folders named train, val or test in folders of classes are not used: {len(bare)} "
             f"images are in none of them, for example {bare[0]}; move them."
         )
     elif TRAIN in inner:
         found = [*inner.items()]
+
     splits: dict[str | None, list[LabelledImage]] = defaultdict(list)
-    for split, titles in found:
-        for title, names in titles.items():
+    for split, by_class in found:
+        for title, names in by_class.items():
             label = classes.index(title)
             splits[split] += [
                 LabelledImage(files.path(name), label=label, labels=frozenset({label}))
@@ -54,9 +59,9 @@ def read(
     return classes, splits
 
 
-def _read_class_folders(files: Files, below: str) -> dict[str, list[str]]:
+def _read_class_folders(files: Files, below: str) -> _ByClass:
     """Return the images of each class: of each folder directly in ``below`` ("a/"), sorted."""
-    classes: dict[str, list[str]] = defaultdict(list)
+    classes: _ByClass = defaultdict(list)
     outside: list[str] = []
     for name in files.images:
         if name.startswith(below):
@@ -84,13 +89,11 @@ def _split_folders(files: Files, below: str) -> dict[str, str | None]:
     return {below: None} if others or not folders else folders
 
 
-def _by_inner_split(
-    found: list[tuple[str | None, dict[str, list[str]]]],
-) -> dict[str | None, dict[str, list[str]]]:
-    """Group the images of each class by their split, or that of the folder in their class's."""
-    splits: dict[str | None, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for split, titles in found:
-        for title, names in titles.items():
+def _by_inner_split(found: list[tuple[str | None, _ByClass]]) -> dict[str | None, _ByClass]:
+    """Group images by split: their own, or the one that a folder below their class names."""
+    splits: dict[str | None, _ByClass] = defaultdict(lambda: defaultdict(list))
+    for split, by_class in found:
+        for title, names in by_class.items():
             for name in names:
                 folder, _, rest = f"/{name}".partition(f"/{title}/")[2].partition("/")
                 inner = split_of(folder) if rest else None

@@ -11,17 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
-from pycocotools.coco import COCO
 
 from ...errors import UserValueError
 from ..image_reading import open_image
 from .labelled_images import Colour, LabelledImage, Object
+from .object_masks import object_mask
 
 _INDEX_MODES = ("P", "L", "1")
 IN_COLOUR = ("RGB", "RGBA")
-"""Modes of label images whose colours are classes."""
+"""Modes of label images with a colour for each class."""
 _BORDER = (224, 224, 192)
 """VOC's colour of ignored pixels."""
+_BLACK = [0] * 768
 _TURN = Image.Transpose
 _TURNS = {
     2: _TURN.FLIP_LEFT_RIGHT,
@@ -32,7 +33,7 @@ _TURNS = {
     7: _TURN.TRANSVERSE,
     8: _TURN.ROTATE_90,
 }
-"""How stored pixels become those that are shown, by EXIF orientation."""
+"""How stored pixels are turned to be shown, by EXIF orientation."""
 IGNORED = 255
 """Index of pixels that losses and metrics ignore."""
 
@@ -49,6 +50,7 @@ def read_label_map(image: LabelledImage) -> NDArray[np.uint8]:
             return indices
         turn = _TURNS[image.mask_orientation]
         return np.array(Image.fromarray(indices).transpose(turn))
+
     width, height = image.size
     found = np.zeros((height, width), np.uint8)
     drawn = []
@@ -57,6 +59,7 @@ def read_label_map(image: LabelledImage) -> NDArray[np.uint8]:
             drawn.append((object_mask(thing.segmentation, width, height), thing.label))
         else:
             found[_unknown(thing, width, height)] = IGNORED
+
     for mask, label in sorted(drawn, key=lambda each: -each[0].sum()):
         found[mask] = label
     return found
@@ -71,16 +74,29 @@ def read_indices(path: str | Path, name: str, colours: Sequence[Colour] = ()) ->
         mode = file.mode
         if colours:
             return _by_colour(np.array(file.convert("RGB")), name, colours)
+        levels = gray_levels(file)
         pixels = np.array(file)
-        palette = np.reshape(file.getpalette() or [], (-1, 3))
-        if file.format == "GIF" and mode == "P" and (palette == palette[:, :1]).all():
-            pixels = palette[pixels, 0]  # GIF renumbers levels of gray
+
     if mode not in _INDEX_MODES:
         raise UserValueError(
             f"{name}: class indices must be 8 bits, gray or with a palette, but its mode is {mode}"
             "; convert it, or list name:red,green,blue of each class in labelmap.txt."
         )
-    return pixels.astype(np.uint8)
+    return (pixels if levels is None else levels[pixels]).astype(np.uint8)
+
+
+def palette_of(file: Image.Image) -> NDArray[Any]:
+    """Return the colours (256, 3) of a palette, with black ones at its end; (0, 3) without one."""
+    colours = file.getpalette() if file.mode == "P" else None
+    return np.reshape([*colours, *_BLACK][: len(_BLACK)] if colours else [], (-1, 3))
+
+
+def gray_levels(file: Image.Image) -> NDArray[Any] | None:
+    """Return the level (256,) of each index of a gray GIF, which renumbers levels; else None."""
+    if file.format != "GIF" or file.mode != "P":
+        return None
+    palette = palette_of(file)
+    return palette[:, 0] if (palette == palette[:, :1]).all() else None
 
 
 def _by_colour(
@@ -91,41 +107,18 @@ def _by_colour(
     codes = red << 16 | green << 8 | blue  # one number per pixel is compared much faster
     found = np.full(codes.shape, -1, np.int16)
     for index, (r, g, b) in [(IGNORED, _BORDER), *enumerate(colours)]:
-        found[codes == (r << 16 | g << 8 | b)] = index
-    if (found < 0).any():
-        other = tuple(pixels[found < 0][0].tolist())
+        has_colour = codes == (r << 16 | g << 8 | b)
+        found[has_colour] = index
+
+    is_other = found < 0
+    others = pixels[is_other]
+    if len(others):
         raise UserValueError(
-            f"{name}: the colours of classes must be in labelmap.txt, but {(found < 0).sum()} of "
-            f"{found.size} pixels are others, for example {other}; add its class, or save label "
-            "images without smoothing."
+            f"{name}: the colours of classes must be in labelmap.txt, but {len(others)} of "
+            f"{found.size} pixels are others, for example {tuple(others[0].tolist())}; add its "
+            "class, or save label images without smoothing."
         )
     return found.astype(np.uint8)
-
-
-def object_mask(segmentation: Any, width: int, height: int) -> NDArray[np.bool_]:
-    """Return the mask (H, W) of an object's polygons or run lengths, as pycocotools draws it."""
-    coco = COCO()
-    coco.imgs = {0: {"width": width, "height": height}}
-    try:
-        mask = coco.annToMask({"image_id": 0, "segmentation": segmentation})
-    except ValueError:  # the lengths exceed the image
-        mask = np.full((height, width), IGNORED)
-    if mask.max(initial=0) > 1:  # the lengths are too few, and the rest is uninitialised memory
-        raise UserValueError(
-            f"run lengths must sum up to the {height} x {width} px of their image; correct them."
-        )
-    return mask.astype(bool)
-
-
-def is_whole_image(thing: Object, width: int, height: int) -> bool:
-    """Whether a mask is the rectangle of the whole image, as tools write for image labels."""
-    if not thing.segmentation or isinstance(thing.segmentation, dict):
-        return False
-    sides = ({v for each in thing.segmentation for v in each[i::2]} for i in (0, 1))
-    return all(
-        len(side) == 2 and max(side) - min(side) >= px - 1  # index or edge of the last pixel
-        for side, px in zip(sides, (width, height), strict=True)
-    )
 
 
 def _unknown(thing: Object, width: int, height: int) -> Any:

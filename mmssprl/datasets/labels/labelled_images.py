@@ -2,8 +2,9 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,15 @@ from ..subset import rank
 from .groups import group_by, hold_out, keep, units_of, version_of
 
 _MOST_NAMED = 8
-TRAIN, VAL, TEST = "train", "val", "test"
+TRAIN = "train"
+VAL = "val"
+TEST = "test"
 _NAMES = {
     **dict.fromkeys(("train", "training", "trainval"), TRAIN),
     **dict.fromkeys(("val", "valid", "validation"), VAL),
     **dict.fromkeys(("test", "testing"), TEST),
 }
-
+"""Splits by the names of their folders."""
 
 Colour = tuple[int, int, int]
 """Red, green and blue from 0 to 255."""
@@ -100,6 +103,7 @@ def _join(own: Sequence[LabelledImage]) -> LabelledImage:
             f"{own[0].path}: the {len(own)} entries of this image must give one size, but give "
             f"{' and '.join(map(str, frames))}; correct the annotation file."
         )
+
     objects: list[Object] = []
     for image in own:
         objects += [thing for thing in image.objects if thing not in objects]
@@ -112,6 +116,16 @@ def _join(own: Sequence[LabelledImage]) -> LabelledImage:
 
 Splits = Mapping[str | None, Sequence[LabelledImage]]
 """Images by the name of their split; None without one."""
+
+
+def all_images(splits: Splits) -> list[LabelledImage]:
+    """Return the images of all splits."""
+    return [*chain.from_iterable(splits.values())]
+
+
+def map_images(splits: Splits, change: Callable[[LabelledImage], LabelledImage]) -> Splits:
+    """Apply a function to each image of each split."""
+    return {split: [*map(change, images)] for split, images in splits.items()}
 
 
 @dataclass(frozen=True)
@@ -130,6 +144,11 @@ class LabelledData:
     warnings: list[str] = field(default_factory=list)
 
     @property
+    def images(self) -> list[LabelledImage]:
+        """The images of train, then of val."""
+        return [*self.train, *self.val]
+
+    @property
     def is_single_label(self) -> bool:
         """Whether each image has exactly one class."""
         return self.train[0].label is not None
@@ -137,7 +156,7 @@ class LabelledData:
     @property
     def objects(self) -> list[Object]:
         """The objects of all images."""
-        return [thing for image in (*self.train, *self.val) for thing in image.objects]
+        return [*chain.from_iterable(image.objects for image in self.images)]
 
     @property
     def has_masks(self) -> bool:
@@ -151,7 +170,7 @@ class LabelledData:
 
     def count(self, images: Iterable[LabelledImage]) -> list[int]:
         """Count the images that show each class."""
-        counts = Counter(label for image in images for label in image.labels)
+        counts = Counter(chain.from_iterable(image.labels for image in images))
         return [counts[label] for label in range(len(self.classes))]
 
     def describe(self) -> str:
@@ -159,7 +178,7 @@ class LabelledData:
         boxes = f"{self.num_boxes:,} boxes, " if self.num_boxes else ""
         more = ", ..." if len(self.classes) > _MOST_NAMED else ""
         text = (
-            f"{self.root}: {self.layout}, {counted(len(self.train) + len(self.val), 'image')} "
+            f"{self.root}: {self.layout}, {counted(len(self.images), 'image')} "
             f"({len(self.train):,} to train on and {len(self.val):,} to validate with: "
             f"{self.split}), {boxes}{len(self.classes):,} classes "
             f"({', '.join(self.classes[:_MOST_NAMED])}{more})"
@@ -200,6 +219,7 @@ def choose_splits(
     train, val, how = _divide(splits, share, seed)
     if train_share == 1:
         return train, val, how
+
     kept: list[int] = []
     for units in _by_label(train):
         order = sorted(units, key=lambda unit: rank(unit[0], seed))
@@ -214,15 +234,17 @@ def _divide(
     named = {name: images for name, images in splits.items() if name is not None}
     if TRAIN in named and len(named) > 1:
         validating = VAL if VAL in named else TEST
-        train, val = list(named[TRAIN]), list(named[validating])
-        rest = sum(map(len, splits.values())) - len(train) - len(val)
+        train = [*named[TRAIN]]
+        val = [*named[validating]]
+        rest = len(all_images(splits)) - len(train) - len(val)
         unused = f"; {rest} other images are not used" if rest else ""
         return train, val, f"the data's own {TRAIN} and {validating}{unused}"
+
     if len(named) == 1 and TRAIN not in named:
         raise UserValueError(
             f"the data must have a split named train, but all are of the split {next(iter(named))}."
         )
-    images = [image for part in splits.values() for image in part]
+    images = all_images(splits)
     rng = np.random.default_rng(seed)
     held_out: set[int] = set()
     units_by_label = _by_label(images)
@@ -237,8 +259,10 @@ def _divide(
             f"some class needs two images, but none of {len(images)} shares its class with another "
             "than its copies and versions; label more."
         )
+
     train = [image for index, image in enumerate(images) if index not in held_out]
     val = [image for index, image in enumerate(images) if index in held_out]
+
     each = "each class of " if images[0].label is not None else ""
     how = f"{share:.0%} of {each}{len(images)} images held out, seed {seed}"
     if (num := sum(map(len, units_by_label))) < len(images):

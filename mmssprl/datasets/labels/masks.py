@@ -3,7 +3,7 @@
 import re
 import reprlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
 
 import numpy as np
@@ -15,18 +15,12 @@ from ...errors import UserValueError
 from ..image_index import IMAGE_SUFFIXES
 from ..image_reading import open_image
 from . import voc
-from .class_lists import agreed, class_files
+from .class_lists import agreed, class_files, numbered_classes
 from .colours import are_by_colour, listed_colours
-from .files import (
-    MASK_FOLDERS,
-    Files,
-    check_indices,
-    is_label_image,
-    refuse_missing,
-    unlike,
-)
+from .files import MASK_FOLDERS, Files, check_indices, is_label_image, refuse_missing, unlike
 from .label_maps import IGNORED, IN_COLOUR, read_indices
 from .labelled_images import Colour, LabelledImage, Splits
+from .split_lists import image_set_splits
 
 TITLE = "label images"
 _LEAST_CLASSES = 2
@@ -51,10 +45,10 @@ def find(files: Files) -> list[str]:
     Return none if no image has one of them: a folder of a class may be named alike.
     """
     names = [name for name in files.ending(*_LOSSLESS) if is_label_image(name)]
-    for preferred in _VOC_PREFERRED:
-        if own := [name for name in names if f"/{preferred}/" in f"/{name.lower()}"]:
-            names = own
-            break
+    for folder in _VOC_PREFERRED:
+        preferred = [name for name in names if f"/{folder}/" in f"/{name.lower()}"]
+        if preferred:
+            return _if_of_images(files, preferred)
     return _if_of_images(files, names)
 
 
@@ -65,6 +59,7 @@ def near_miss(files: Files) -> str:
     if lossy:
         name = lossy[0]
         return f"{name}: this format changes the indices of classes; save label images as PNG."
+
     rule = "each label image must have the name of its image"
     if names and not _if_of_images(files, names):
         return unlike(rule, names[0], files.photographs) if files.photographs else ""
@@ -90,13 +85,15 @@ def _if_of_images(files: Files, names: list[str]) -> list[str]:
 
 def read(files: Files, found: list[str], warnings: list[str]) -> tuple[list[str], Splits]:
     """Read the classes, and the images of all splits with the classes that each shows."""
-    images, masks = _by_key(files.photographs), _by_key(found)
+    images = _by_key(files.photographs)
+    masks = _by_key(found)
     lost = [name for key, name in masks.items() if key not in images]
     rule = "each label image must have an image with the same name except for the suffix"
     refuse_missing(rule, lost, len(masks))
     bare = len(images) - len(masks)
     if bare:
         warnings.append(f"{bare} of {len(images)} images have no label image: they are left out.")
+
     listed_rgb = listed_colours(files)
     modes = {key: _mode(files.path(name)) for key, name in masks.items()}
     colours = {key: listed_rgb if mode in IN_COLOUR else () for key, mode in modes.items()}
@@ -111,26 +108,28 @@ def read(files: Files, found: list[str], warnings: list[str]) -> tuple[list[str]
             colours[key] = listed_rgb
             shown[key] = _shown(files, masks[key], listed_rgb)
 
-    used = set().union(*shown.values())
+    used = frozenset().union(*shown.values())
     if len(used) < _LEAST_CLASSES:
         raise UserValueError(
             f"label images must show at least {_LEAST_CLASSES} classes, but all {len(masks)} hold "
             f"{sorted(used) or 'nothing'} and perhaps {IGNORED}, which is ignored; write 1 for the "
             "first class and 0 for the background."
         )
+
     listed = agreed(class_files(files), warnings)
     classes, source = listed or (_unlisted_classes(files, used, warnings), "")
     check_indices(((masks[key], values) for key, values in shown.items()), classes, source)
+
     labelled = {
         name: LabelledImage(
             files.path(images[key]),
             mask=files.path(name),
             mask_colours=colours[key],
-            labels=frozenset(shown[key]),
+            labels=shown[key],
         )
         for key, name in masks.items()
     }
-    return classes, voc.splits_of(files, "Segmentation", labelled, "a label image")
+    return classes, image_set_splits(files, "Segmentation", labelled, "a label image")
 
 
 def _mode(path: str) -> str:
@@ -138,9 +137,10 @@ def _mode(path: str) -> str:
         return file.mode
 
 
-def _shown(files: Files, name: str, colours: Sequence[Colour]) -> set[int]:
+def _shown(files: Files, name: str, colours: Sequence[Colour]) -> frozenset[int]:
     """Return the classes in a label image."""
-    return {*np.unique(read_indices(files.path(name), name, colours)).tolist()} - {IGNORED}
+    indices = read_indices(files.path(name), name, colours)
+    return frozenset(np.unique(indices).tolist()) - {IGNORED}
 
 
 def _key(name: str) -> str:
@@ -165,17 +165,19 @@ def _by_key(names: list[str]) -> dict[str, str]:
     return found
 
 
-def _unlisted_classes(files: Files, used: set[int], warnings: list[str]) -> list[str]:
+def _unlisted_classes(files: Files, used: Set[int], warnings: list[str]) -> list[str]:
     largest = max(used)
     if any("SegmentationClass" in Path(name).parts for name in files.names):
-        items = (item for root in voc.find(files).values() for item in root.iter("object"))
-        titles = {(item.findtext("name") or "").strip() for item in items}
-        if largest < len(_VOC_CLASSES) and titles <= set(_VOC_CLASSES):
-            return list(_VOC_CLASSES)
+        titles = set()
+        for root in voc.find(files).values():
+            titles |= {(item.findtext("name") or "").strip() for item in root.iter("object")}
+        if largest < len(_VOC_CLASSES) and titles <= {*_VOC_CLASSES}:
+            return [*_VOC_CLASSES]
+
     if largest > _MOST_UNNAMED and len(used) <= largest:
         raise UserValueError(
             "label images must hold indices of classes, 0, 1, 2, ..., but hold "
             f"{reprlib.repr(sorted(used))}. Convert colours or levels of gray to indices, or list "
             "all classes in classes.txt, one per line."
         )
-    return files.numbered_classes(largest, warnings)
+    return numbered_classes(largest, warnings)

@@ -12,11 +12,14 @@ NUM_BOX = 5
 """Numbers of the class and the box at the start of a line."""
 _LEAST = NUM_BOX + 2
 _VISIBILITIES = (0, 1, 2)
-_SLACK, _BEYOND = 1.05, 0.01
-"""Annotators draw points on the edge of the box; shares are rounded."""
+_SLACK = 1.05
+"""Half sides within which the points of a box are: annotators draw them on its edge."""
+_BEYOND = 0.01
+"""Fraction of the image by which rounding may move a point."""
 _LEAST_SPREAD = 0.1
 """Least fraction of its box that the points of a pose cover. Small polygons cover less."""
 _FAR = 2
+"""Sizes of a polygon within which its second corner, read as the sides of a box, is near it."""
 
 
 def are_poses(lines: Sequence[str]) -> bool:
@@ -31,10 +34,12 @@ def are_poses(lines: Sequence[str]) -> bool:
         values = np.array([line.split() for line in lines], np.float64)
     except ValueError:
         return False
+
     boxes = values[:, 1:NUM_BOX]
     reach = np.abs(boxes[:, :2] - 0.5) + boxes[:, 2:] / 2
     if not (boxes > 0).all() or reach.max() > 0.5 + _BEYOND:
         return False
+
     rest = values[:, NUM_BOX:]
     sizes = [size for size in (2, 3) if rest.shape[1] % size == 0]
     return any(_holds(boxes, rest.reshape(len(rest), -1, size)) for size in sizes)

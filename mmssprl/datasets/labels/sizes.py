@@ -1,7 +1,7 @@
 """Compare the sizes of images with those in their labels, and fit labels of another frame.
 
-A *frame* is the width and height (px) that boxes and masks refer to. It can be that of the stored
-pixels, before the EXIF orientation is applied, or of images that were scaled later.
+A *frame* is the width and height (px) that boxes and masks refer to. It can be the size of the
+stored pixels, before the EXIF orientation is applied, or of images that were scaled later.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,17 +16,20 @@ from pycocotools import mask as run_lengths
 from ...console.progress import watch
 from ...errors import UserValueError
 from ..image_reading import ImageReadError, open_image, stored_size
-from .label_maps import object_mask
 from .labelled_images import LabelledImage, Object
-from .turned_masks import turn_label_images
+from .object_masks import object_mask
 
 Size = tuple[int, int]
+_TURNED = range(2, 9)
+"""EXIF orientations that change an image."""
 _REVERSED = {5: (False, False), 6: (True, False), 7: (True, True), 8: (False, True)}
 """EXIF orientations that swap the sides -> whether x and y of the shown image are reversed."""
-_ROUNDING, _BEYOND = 1.02, 1.1
-"""Sides of an image that its labels may reach by rounding, and at most."""
+_ROUNDING = 1.02
+"""Sides of an image that its labels may reach by rounding."""
+_BEYOND = 1.1
+"""Sides of an image that its labels may reach at most."""
 _MOST_BEYOND = 0.1
-"""Largest fraction of images whose boxes may leave further; more are labels of other images."""
+"""Largest fraction of images that boxes may leave further; more are labels of other images."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,10 +39,12 @@ class _Opened:
     image: LabelledImage
     shown: Size
     stored: Size
+    orientation: int
+    """EXIF orientation, 1 to 8."""
     turns: tuple[bool, bool] | None
-    """``_REVERSED`` of an image whose sides EXIF swaps."""
+    """``_REVERSED`` of an image if EXIF swaps its sides."""
     frame: Size
-    """That of the labels, 0, 0 if unknown."""
+    """Width and height that the labels refer to, 0, 0 if unknown."""
 
     def reaches_beyond(self, size: Size) -> bool:
         """Whether a box or polygon leaves an image of this size, by more than rounding."""
@@ -62,12 +67,17 @@ def measure_images(
         except ImageReadError:
             if not may_skip:
                 raise
+
     fitted = _fit([*opened.values()], warnings)
     if placed:
         _check_extents(fitted)
-    fitted = turn_label_images(fitted, warnings)
-    found = dict(enumerate(images)) | dict(zip(opened, fitted, strict=True))
-    return [*found.values()]
+    of_stored = _with_stored_masks([*opened.values()], warnings)
+
+    found = [*images]
+    for (index, own), image in zip(opened.items(), fitted, strict=True):
+        orientation = own.orientation if own in of_stored else 1
+        found[index] = replace(image, mask_orientation=orientation)
+    return found
 
 
 def _open(image: LabelledImage) -> _Opened:
@@ -75,9 +85,11 @@ def _open(image: LabelledImage) -> _Opened:
         stored, orientation = stored_size(file)
     turns = _REVERSED.get(orientation) if stored[0] != stored[1] else None
     shown = stored[::-1] if turns else stored
+
     objects = image.objects
     if image.in_shares:
         objects = tuple(_moved(thing, lambda xy: xy * shown) for thing in objects)
+
     masks = [x.segmentation for x in objects if isinstance(x.segmentation, dict)]
     frames = {(mask["size"][1], mask["size"][0]) for mask in masks}
     if all(image.frame):
@@ -90,12 +102,13 @@ def _open(image: LabelledImage) -> _Opened:
         )
     frame = frames.pop() if frames else (0, 0)
     own = replace(image, objects=objects, in_shares=False, size=shown, frame=(0, 0))
-    return _Opened(own, shown, stored, turns, frame)
+    return _Opened(own, shown, stored, orientation, turns, frame)
 
 
 def _fit(opened: Sequence[_Opened], warnings: list[str]) -> list[LabelledImage]:
     turned = _labelled_before_turn(opened)
     scaled = [each for each in opened if each.frame not in ((0, 0), each.shown, each.stored)]
+
     if turned:
         warnings.append(
             f"{len(turned)} of {len(opened)} images have labels of the stored pixels, before EXIF "
@@ -107,6 +120,7 @@ def _fit(opened: Sequence[_Opened], warnings: list[str]) -> list[LabelledImage]:
             f"{len(scaled)} of {len(opened)} images have labels of another size, for example "
             f"{_px(scaled[0].frame)} for {_px(scaled[0].shown)}: they are scaled to the images."
         )
+
     moves = dict.fromkeys(scaled, _scale) | dict.fromkeys(turned, _turn)
     found = []
     for each in opened:
@@ -117,13 +131,14 @@ def _fit(opened: Sequence[_Opened], warnings: list[str]) -> list[LabelledImage]:
 
 
 def _labelled_before_turn(opened: Sequence[_Opened]) -> list[_Opened]:
-    """Return the turned images whose labels refer to the stored pixels.
+    """Return the turned images with labels of the stored pixels.
 
     Labels that leave one of the two frames decide for all images; else the sizes in the labels.
     """
     turned = [each for each in opened if each.turns]
     leaves = {tuple(map(each.reaches_beyond, (each.shown, each.stored))) for each in turned}
-    is_stored, is_shown = (True, False) in leaves, (False, True) in leaves
+    is_stored = (True, False) in leaves
+    is_shown = (False, True) in leaves
     if is_stored and is_shown:
         raise UserValueError(
             "labels must all be of the images as shown, or all of the stored pixels, but the "
@@ -136,8 +151,10 @@ def _labelled_before_turn(opened: Sequence[_Opened]) -> list[_Opened]:
 
 def _check_scale(others: Sequence[_Opened], total: int) -> None:
     """Raise ValueError for labels of another size unless one factor scales them to the images."""
-    said, shown = (np.array([getattr(each, key) for each in others]) for key in ("frame", "shown"))
+    said = np.array([each.frame for each in others])
+    shown = np.array([each.shown for each in others])
     is_one_factor = ((shown - 1) / said).max() <= ((shown + 1) / said).min()
+
     boxes = [each for each in others if any(_extent(each.image.objects))]
     # Sizes may be wrong though boxes are right: a placeholder in every entry.
     fits = not any(each.reaches_beyond(each.frame) for each in boxes) and (
@@ -156,16 +173,59 @@ def _check_scale(others: Sequence[_Opened], total: int) -> None:
 
 def _check_extents(images: Sequence[LabelledImage]) -> None:
     """Raise ValueError if polygons of one image, or boxes of many, leave their images by far."""
-    for what, boxes, most in (("a polygon", False, 0.0), ("a box", True, _MOST_BEYOND)):
-        extents = [(image, _extent(image.objects, boxes=boxes)) for image in images]
+    limits = (("a polygon", False, 0), ("a box", True, _MOST_BEYOND * len(images) + 1))
+    for what, with_boxes, most in limits:
+        extents = [(image, _extent(image.objects, boxes=with_boxes)) for image in images]
         beyond = [each for each in extents if _leaves(each[1], each[0].size, _BEYOND)]
-        if len(beyond) > most * len(images) + (most > 0):
+        if len(beyond) > most:
             image, (x, y) = beyond[0]
             raise UserValueError(
                 f"{len(beyond)} of {len(images)} images have {what} outside of the image, for "
                 f"example {image.path} of {_px(image.size)} one that reaches {x:g}, {y:g}; use the "
                 "labelled images, or scale the labels."
             )
+
+
+def _with_stored_masks(opened: Sequence[_Opened], warnings: list[str]) -> set[_Opened]:
+    """Return the images that need their label images turned.
+
+    A label image of the swapped size is of the stored pixels. Where EXIF leaves the size as it is,
+    the others decide; a warning if they do not.
+
+    Raises:
+        ValueError: A label image has another size than its image, as shown or stored.
+    """
+    fits: dict[_Opened, tuple[bool, bool]] = {}
+    for each in opened:
+        if each.image.mask is None:
+            continue
+        with open_image(each.image.mask) as file:
+            size = file.size
+        if size not in (each.stored, each.shown):
+            raise UserValueError(
+                f"{each.image.mask}: a label image must have the size of its image, but has "
+                f"{_px(size)} instead of {_px(each.shown)}; write it again at full size."
+            )
+        if each.orientation in _TURNED:
+            fits[each] = (size == each.shown, size == each.stored)
+
+    of_stored = {each for each, (as_shown, _) in fits.items() if not as_shown}
+    of_shown = {each for each, (_, as_stored) in fits.items() if not as_stored}
+    of_either = fits.keys() - of_stored - of_shown
+    if of_either and bool(of_stored) == bool(of_shown):
+        warnings.append(
+            f"EXIF turns {len(of_either)} images without changing their size, for example "
+            f"{min(each.image.path for each in of_either)}: their label images are read as those "
+            "of the images as shown."
+        )
+    elif of_stored:
+        of_stored |= of_either
+    if of_stored:
+        warnings.append(
+            f"{len(of_stored)} of {len(opened)} label images are of the stored pixels, before EXIF "
+            "orientation: they are turned with the images."
+        )
+    return of_stored
 
 
 def _leaves(extent: tuple[float, float], size: Size, factor: float, px: float = 0) -> bool:
@@ -205,12 +265,15 @@ def _scale(thing: Object, each: _Opened) -> Object:
 
 def _moved(thing: Object, point: Any, mask: Any = None) -> Object:
     """Apply two functions to the points (N, 2) and the mask (H, W) of an object."""
-    box, segmentation = thing.box, thing.segmentation
+    box = thing.box
     if box is not None:
         x, y, width, height = box
         corners = point(np.array([[x, y], [x + width, y + height]]))
-        low, high = corners.min(0), corners.max(0)
-        box = (*low.tolist(), *(high - low).tolist())
+        low = corners.min(0)
+        sides = corners.max(0) - low
+        box = (*low.tolist(), *sides.tolist())
+
+    segmentation = thing.segmentation
     if isinstance(segmentation, dict):
         height, width = segmentation["size"]
         bits = np.asfortranarray(mask(object_mask(segmentation, width, height)), np.uint8)

@@ -1,16 +1,22 @@
-"""Read the lists of images that name the splits: train.txt and val.txt, for all layouts."""
+"""Read the lists of images that name the splits: train.txt and val.txt, for all layouts.
+
+The lists of a folder are their file names by what they list: "trainval", "train", "val" or "test".
+"""
 
 import os
 from collections import defaultdict
-from collections.abc import Container
-from pathlib import PurePosixPath
+from collections.abc import Container, Iterable, Mapping
+from itertools import chain
+from pathlib import Path, PurePosixPath
 
-from ...errors import UserError
+from ...errors import UserError, UserValueError
 from .agreement import differing
 from .files import Files, refuse_missing
-from .labelled_images import TRAIN, VAL, LabelledImage, Splits, split_of
+from .labelled_images import TRAIN, VAL, LabelledImage, Splits, all_images, by_folder, split_of
 
-PAIRS = (("trainval", "test"), ("train", "val"), ("train", "test"))
+_Listed = dict[str, list[str]]
+"""Names of images by split."""
+_PAIRS = (("trainval", "test"), ("train", "val"), ("train", "test"))
 """Lists that become train and val; the first complete pair counts."""
 _FOLDERS = ("splits", "split", "imagesets")
 """Folders of lists, in lower case, other than one around all images."""
@@ -23,51 +29,71 @@ def with_lists(files: Files, splits: Splits, warnings: list[str]) -> tuple[Split
     Lists replace only the missing splits of a layout. The first pair of lists is used. Others that
     differ from what is used are a warning.
     """
-    every = [image for own in splits.values() for image in own]
-    names = {image.path: image.path.removeprefix(f"{files.root}/") for image in every}
-    images = {names[image.path]: image for image in every}
-    sources: dict[str, dict[str, list[str]]] = {}
+
+    def name_of(image: LabelledImage) -> str:
+        return image.path.removeprefix(f"{files.root}/")
+
+    images = {name_of(image): image for image in all_images(splits)}
+
+    sources: dict[str, _Listed] = {}
     named = {split: own for split, own in splits.items() if split}
     if TRAIN in named and len(named) > 1:
-        sources[_OWN] = {split: [names[i.path] for i in own] for split, own in named.items()}
+        sources[_OWN] = {split: [*map(name_of, own)] for split, own in named.items()}
+    reason = _add_pairs(sources, files, images)
+    if not sources:
+        return splits, reason
+
+    (used, own), *others = sources.items()
+    known = {*chain.from_iterable(own.values())}
+    for place, other in others:
+        listed = known.intersection(chain.from_iterable(other.values()))
+        moved = sorted(({*own[TRAIN]} ^ {*other[TRAIN]}) & listed)
+        if moved:
+            rule = "the data must have one split into train and val"
+            remedy = f"the split of {used} is used: remove the others"
+            warnings.append(differing(rule, used, place, moved, len(listed), remedy))
+
+    if used == _OWN:
+        return splits, ""
+    chosen: dict[str | None, list[LabelledImage]] = {
+        split: [*map(images.__getitem__, part)] for split, part in own.items()
+    }
+    chosen[None] = [image for name, image in images.items() if name not in known]
+    return chosen, ""
+
+
+def _add_pairs(
+    sources: dict[str, _Listed], files: Files, images: Mapping[str, LabelledImage]
+) -> str:
+    """Add the pairs of lists by the name of their first; return why others are not used, or ""."""
     reason = ""
     for lists in _groups(files):
         first, *_ = lists.values()
         if sources and PurePosixPath(first).parts[-3:-2] == ("ImageSets",):
             continue  # each task has its own, such as Segmentation
+
         # Next to splits of the data, trainval is the two of them joined.
-        pairs = PAIRS[1:] if sources else PAIRS
-        pair = next((pair for pair in pairs if {*pair} <= {*lists}), ())
+        pair = _first_pair(lists, _PAIRS[1:] if sources else _PAIRS)
         try:
-            read = [read_list(files, lists[stem], images) for stem in pair]
+            read = [read_list(files, name, images) for name in pair]
         except UserError:
             if sources:
                 continue
             raise
         if pair and all(read):
-            sources[lists[pair[0]]] = dict(zip((TRAIN, VAL), read, strict=True))
+            sources[pair[0]] = dict(zip((TRAIN, VAL), read, strict=True))
             continue
         why = "no image of the data is listed" if pair else "there is no list of the other split"
         reason = reason or f"; {first} is not used: {why}"
+    return reason
 
-    if not sources:
-        return splits, reason
-    (used, own), *others = sources.items()
-    known = {name for part in own.values() for name in part}
-    for place, other in others:
-        listed = {name for part in other.values() for name in part} & known
-        moved = sorted(({*own[TRAIN]} ^ {*other[TRAIN]}) & listed)
-        if moved:
-            rule = "the data must have one split into train and val"
-            remedy = f"those of {used} are used: remove the others"
-            warnings.append(differing(rule, used, place, moved, len(listed), remedy))
-    if used == _OWN:
-        return splits, ""
-    chosen: dict[str | None, list[LabelledImage]] = {
-        split: [images[name] for name in part] for split, part in own.items()
-    }
-    chosen[None] = [image for name, image in images.items() if name not in known]
-    return chosen, ""
+
+def _first_pair(
+    lists: Mapping[str, str], pairs: Iterable[tuple[str, str]] = _PAIRS
+) -> tuple[str, ...]:
+    """Return the lists that become train and val; () if there are none."""
+    stems = next((pair for pair in pairs if {*pair} <= {*lists}), ())
+    return tuple(lists[stem] for stem in stems)
 
 
 def read_list(files: Files, name: str, images: Container[str]) -> list[str]:
@@ -85,6 +111,7 @@ def read_list(files: Files, name: str, images: Container[str]) -> list[str]:
                 or files.find_image(line, name, is_moved=True)
                 or files.find_image(first, name, is_moved=True)
             )
+
     missing = [line for line, image in found.items() if image not in images]
     if len(missing) < len(found):
         refuse_missing(
@@ -94,7 +121,7 @@ def read_list(files: Files, name: str, images: Container[str]) -> list[str]:
 
 
 def _groups(files: Files) -> list[dict[str, str]]:
-    """Return the lists next to each other by what they list, those of obj.data first."""
+    """Return the lists next to each other by what they list, the lists of obj.data first."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
     texts = files.ending(".txt")
     for name, key, path in files.darknet_settings():
@@ -116,3 +143,44 @@ def _groups(files: Files) -> list[dict[str, str]]:
         if (is_place or not folder) and (split := split_of(stem)):
             found[folder].setdefault(stem if stem == "trainval" else split, name)
     return [lists for lists in found.values() if lists]
+
+
+def image_sets(files: Files, task: str) -> dict[str, str]:
+    """Return the lists of PASCAL VOC's ImageSets/<task> by stem.
+
+    Raises:
+        ValueError: There are two such folders.
+    """
+    names = [n for n in files.ending(".txt") if Path(n).parts[-3:-1] == ("ImageSets", task)]
+    years = sorted({name.rpartition("ImageSets/")[0] for name in names})
+    if len(years) > 1:
+        raise UserValueError(
+            f"the data must hold one year of PASCAL VOC, but hold {', '.join(years)}; give one."
+        )
+    return {Path(name).stem: name for name in names}
+
+
+def listed_names(lines: Iterable[str]) -> list[str]:
+    """Return the names of images in the lines of an image set."""
+    return [line.split()[0] for line in lines if line.strip()]
+
+
+def read_image_sets(files: Files, task: str) -> _Listed:
+    """Return the names in train and val of ImageSets/<task>; {} without such lists."""
+    pair = _first_pair(image_sets(files, task))
+    names = [listed_names(files.read_lines(name)) for name in pair]
+    return dict(zip((TRAIN, VAL), names, strict=False))
+
+
+def image_set_splits(
+    files: Files, task: str, images: Mapping[str, LabelledImage], what: str
+) -> Splits:
+    """Return train and val of ImageSets/<task>, else the splits that folders name."""
+    by_stem = {Path(name).stem: image for name, image in images.items()}
+    splits: dict[str | None, list[LabelledImage]] = {}
+    for split, names in read_image_sets(files, task).items():
+        lost = [name for name in names if name not in by_stem]
+        rule = f"every image that ImageSets/{task} lists for {split} must have {what}"
+        refuse_missing(rule, lost, len(names))
+        splits[split] = [by_stem[name] for name in names]
+    return splits or by_folder(images)

@@ -5,21 +5,14 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from ...console.progress import watch
 from ...errors import UserValueError
 from .files import Files, refuse_missing
-from .labelled_images import (
-    TRAIN,
-    VAL,
-    LabelledImage,
-    Object,
-    Splits,
-    by_folder,
-    image_of_objects,
-)
-from .split_lists import PAIRS
+from .labelled_images import Object, Splits, image_of_objects
+from .split_lists import image_set_splits, image_sets, read_image_sets
 
 TITLE = "PASCAL VOC"
 _WIDER = {"gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932"}
@@ -40,34 +33,43 @@ def read(
 ) -> tuple[list[str], Splits]:
     """Read the classes, in alphabetical order, and the images of all splits.
 
-    The classes are those of the objects and of the per-class lists of ImageSets/Main. A class is
-    unknown in an image if all of its objects there are "difficult".
+    Classes come from the objects and from the per-class lists of ImageSets/Main. A class is unknown
+    in an image if all of its objects there are "difficult".
     """
-    listed = {name for names in _listed_splits(files, "Main").values() for name in names}
+    listed = {*chain.from_iterable(read_image_sets(files, "Main").values())}
     used = [name for name in found if not listed or Path(name).stem in listed]
+
     # <filename> is not used: LabelImg keeps the former name of a renamed image there.
     paths = {name: files.find_image(Path(name).stem, name) for name in used}
     missing = [name for name, path in paths.items() if path is None]
     refuse_missing("each annotation file must have an image in the data", missing, len(used))
+
     named = {name: read_objects(found[name], name) for name in used}
     _turn_corners(named, warnings)
-    titles = {title for objects in named.values() for title, _ in objects}
-    classes = sorted(titles | set(listed_classes(_lists(files, "Main"))))
+    titles = {title for title, _ in chain.from_iterable(named.values())}
+    classes = sorted(titles.union(listed_classes(image_sets(files, "Main"))))
+
     images = {}
     for name, objects in named.items():
         own = [replace(thing, label=classes.index(title)) for title, thing in objects]
         unknown = frozenset(map(classes.index, only_difficult(objects)))
-        sides = [found[name].findtext(f"size/{side}") or "" for side in ("width", "height")]
-        sides = [side.strip() or "0" for side in sides]
-        frame = (*map(round, _numbers(sides, f"{name}: width and height")),)
         path = files.path(str(paths[name]))
+        frame = _frame(found[name], name)
         images[name] = image_of_objects(path, own, unknown=unknown, frame=frame)
-    return classes, splits_of(files, "Main", images, "annotations")
+    return classes, image_set_splits(files, "Main", images, "annotations")
+
+
+def _frame(root: ET.Element, name: str) -> tuple[int, ...]:
+    """Return the width and height that an annotation file says; 0 if unknown."""
+    sides = [root.findtext(f"size/{side}", "").strip() or "0" for side in ("width", "height")]
+    return tuple(map(round, _numbers(sides, f"{name}: width and height")))
 
 
 def require_boxes(found: dict[str, ET.Element]) -> None:
     """Raise ValueError that names the first file and object without a bndbox."""
-    objects = [(name, item) for name, root in found.items() for item in root.iter("object")]
+    objects: list[tuple[str, ET.Element]] = []
+    for name, root in found.items():
+        objects += [(name, item) for item in root.iter("object")]
     bare = [(name, item) for name, item in objects if item.find("bndbox") is None]
     if bare:
         name, item = bare[0]
@@ -97,6 +99,7 @@ def _turn_corners(named: dict[str, Named], warnings: list[str]) -> None:
             if thing.box and box != thing.box:
                 turned.append(f"{title} in {name}")
                 objects[number] = (title, replace(thing, box=box))
+
     if turned:
         warnings.append(
             f"{len(turned)} boxes have corners in the wrong order, xmin above xmax or ymin above "
@@ -128,21 +131,24 @@ def read_objects(root: ET.Element, name: str) -> Named:
         title = (item.findtext("name") or "").strip()
         if not title:
             raise UserValueError(f"{name}: each object must have a name, but one has none; add it.")
+
         box = None
         if item.find("bndbox") is not None:
             corners = [item.findtext(f"bndbox/{key}") for key in ("xmin", "ymin", "xmax", "ymax")]
             what = f"{name}: the corners of the bndbox of {title}"
             left, top, right, bottom = _numbers(corners, what)
             # VOC counts pixels from 1 and includes both corners.
-            left, top = max(0.0, left - 1), max(0.0, top - 1)
+            left = max(0.0, left - 1)
+            top = max(0.0, top - 1)
             box = (left, top, right - left, bottom - top)
+
         is_difficult = (item.findtext("difficult") or "0").strip() == "1"
         found.append((title, Object(0, box, is_crowd=is_difficult)))
     return found
 
 
 def only_difficult(objects: Named) -> set[str]:
-    """Return the classes whose objects are all "difficult"."""
+    """Return the classes of which all objects are "difficult"."""
     difficult = {title for title, thing in objects if thing.is_crowd}
     return difficult - {title for title, thing in objects if not thing.is_crowd}
 
@@ -152,41 +158,6 @@ def listed_classes(lists: Iterable[str]) -> list[str]:
     stems = set(lists)
     suffixes = tuple(f"_{name}" for name in stems)
     return sorted({name[: name.rindex("_")] for name in stems if name.endswith(suffixes)})
-
-
-def splits_of(files: Files, folder: str, images: dict[str, LabelledImage], what: str) -> Splits:
-    """Return train and val of ImageSets/<folder>, else the splits that folders name."""
-    by_stem = {Path(name).stem: image for name, image in images.items()}
-    listed = _listed_splits(files, folder)
-    for split, names in listed.items():
-        lost = [name for name in names if name not in by_stem]
-        rule = f"every image that ImageSets/{folder} lists for {split} must have {what}"
-        refuse_missing(rule, lost, len(names))
-    splits: Splits = {split: [by_stem[name] for name in own] for split, own in listed.items()}
-    return splits or by_folder(images)
-
-
-def listed_names(lines: Iterable[str]) -> list[str]:
-    """Return the names of images in the lines of an image set."""
-    return [line.split()[0] for line in lines if line.strip()]
-
-
-def _listed_splits(files: Files, folder: str) -> dict[str, list[str]]:
-    lists = _lists(files, folder)
-    pair = next((pair for pair in PAIRS if set(pair) <= set(lists)), ())
-    stems = zip((TRAIN, VAL), pair, strict=False)
-    return {split: listed_names(files.read_lines(lists[stem])) for split, stem in stems}
-
-
-def _lists(files: Files, folder: str) -> dict[str, str]:
-    """Return the files of ImageSets/<folder> by stem; ValueError for two such folders."""
-    names = [n for n in files.ending(".txt") if Path(n).parts[-3:-1] == ("ImageSets", folder)]
-    years = sorted({name.rpartition("ImageSets/")[0] for name in names})
-    if len(years) > 1:
-        raise UserValueError(
-            f"the data must hold one year of PASCAL VOC, but hold {', '.join(years)}; give one."
-        )
-    return {Path(name).stem: name for name in names}
 
 
 def _numbers(texts: Sequence[str | None], what: str) -> list[float]:

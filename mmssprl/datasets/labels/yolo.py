@@ -1,31 +1,36 @@
 """Read YOLO's text files: one per image, one line per object, in labels/ or with the images."""
 
 import contextlib
+import os
 import re
 import reprlib
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Mapping, Sequence
+from itertools import chain, islice
+from operator import itemgetter
 from typing import Any
 
 import yaml
 
 from ...console.progress import watch
 from ...errors import UserValueError
-from .class_lists import agreed, check_count, other_lists
+from .class_lists import agreed, check_count, numbered_classes, other_lists
 from .files import CLASS_FILES, Files, check_indices, is_label_image, refuse_missing, unlike
 from .labelled_images import LabelledImage, Object, Splits, by_folder, image_of_objects, split_of
+from .object_masks import box_around
 from .poses import NUM_BOX, are_poses
 from .split_lists import read_list
 
 TITLE = "YOLO"
-_BOX, _LEAST_POLYGON = 4, 6
-"""Numbers after the class: centre and sides of a box, or x and y of each corner of a polygon."""
+_BOX = 4
+"""Numbers after the class of a box: its centre and sides."""
+_LEAST_POLYGON = 6
+"""Fewest numbers after the class of a polygon: x and y of each corner."""
 _BEYOND = 0.01  # fraction of a side by which rounding may leave the image
 _LOOKED_AT = 100
 """Number of texts searched for an object, because images may have other texts."""
 _LISTS = ("train", "val", "valid", "test")  # keys of data.yaml that name images
 _OF_DATA = {"nc", "train"}
-"""Keys of a data.yaml whose classes are in another file."""
+"""Keys of a data.yaml with its classes in another file."""
 _MOST_CLASSES = 100_000
 Line = tuple[int, list[float]]
 """Class and numbers of one object."""
@@ -35,9 +40,8 @@ def find(files: Files) -> dict[str, str]:
     """Return the YOLO texts by image; photographs come before images in folders of masks."""
     for images in (files.photographs, files.images):
         found = _texts_of(files, images)
-        first = (line for text in found.values() for _, line in islice(_lines(files, text), 1))
-        looked_at = [*islice(first, _LOOKED_AT)]
-        if any(map(_numbers, looked_at)) or are_poses(looked_at):
+        first = (_first_line(files, text)[1] for text in found.values())
+        if _are_labels([*islice(filter(None, first), _LOOKED_AT)]):
             return found
     return {}
 
@@ -46,13 +50,14 @@ def near_miss(files: Files) -> str:
     """Return a message about the first text that is almost an object, or without image, or ""."""
     with_image = {*_texts_of(files, files.images).values()}
     for text in sorted(with_image):
-        for number, line in islice(_lines(files, text), 1):
-            with contextlib.suppress(ValueError):
-                if len([*map(float, line.split())]) > _BOX:
-                    return _mistake(text, number, line)
+        number, line = _first_line(files, text)
+        with contextlib.suppress(ValueError):
+            if len([*map(float, line.split())]) > _BOX:
+                return _mistake(text, number, line)
+
     for text in files.ending(".txt"):
-        first = [line for _, line in islice(_lines(files, text), 1)]
-        if text not in with_image and (any(map(_numbers, first)) or are_poses(first)):
+        _, line = _first_line(files, text)
+        if text not in with_image and _are_labels([line]):
             rule = "each YOLO text must have the name of its image, in labels/ for images/ or next"
             return unlike(f"{rule} to it", text, files.photographs)
     return ""
@@ -63,32 +68,23 @@ def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list
 
     Classes come from data.yaml or classes.txt, splits from data.yaml or the names of folders.
     """
-    used = set(found.values())
+    used = {*found.values()}
     lost = [
         name
         for name in files.ending(".txt")
-        for *folders, last in [name.lower().split("/")]
-        if name not in used and "labels" in folders and last not in CLASS_FILES
+        if name not in used
+        and "labels" in os.path.dirname(name.lower()).split("/")
+        and os.path.basename(name.lower()) not in CLASS_FILES
     ]
     rule = "each file in labels/ must have an image in images/ with the same name"
     refuse_missing(rule, lost, len(used) + len(lost))
-    texts = watch(list(found.items()), "reading annotations")
-    lines = _read_lines(files, dict(texts), warnings)
+
+    watched = watch(list(found.items()), "reading annotations")
+    lines = _read_lines(files, dict(watched), warnings)
     settings = _settings(files)
-    lists = {name: content["names"] for name, content in settings.items() if "names" in content}
-    shown = [(found[image], [label for label, _ in own]) for image, own in lines.items()]
-    if listed := agreed(lists | other_lists(files), warnings):
-        classes, source = listed
-        _check_counts(files, settings, classes, source)
-    else:
-        for name, content in settings.items():
-            said = str(content.get("nc", "")).strip()
-            if said.isdigit():
-                check_indices(shown, range(int(said)), f"nc of {name}")
-        largest = max((label for own in lines.values() for label, _ in own), default=0)
-        classes = files.numbered_classes(largest, warnings)
-        source = ""
-    check_indices(shown, classes, source)
+    shown = {found[image]: [*map(itemgetter(0), own)] for image, own in lines.items()}
+    classes = _read_classes(files, settings, shown, warnings)
+
     names = files.images if any(map(is_label_image, found)) else files.photographs
     images = {
         name: image_of_objects(files.path(name), map(_object, lines.get(name, ())), in_shares=True)
@@ -98,25 +94,55 @@ def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list
     return classes, _listed(files, content, first, images) or by_folder(images)
 
 
+def _read_classes(
+    files: Files,
+    settings: Mapping[str, dict[str, Any]],
+    shown: Mapping[str, list[int]],
+    warnings: list[str],
+) -> list[str]:
+    """Read the classes, compared with the indices that each text has."""
+    lists = {name: content["names"] for name, content in settings.items() if "names" in content}
+    if listed := agreed(lists | other_lists(files), warnings):
+        classes, source = listed
+        _check_counts(files, settings, classes, source)
+        check_indices(shown.items(), classes, source)
+        return classes
+
+    for name, content in settings.items():
+        said = str(content.get("nc", "")).strip()
+        if said.isdigit():
+            check_indices(shown.items(), range(int(said)), f"nc of {name}")
+    largest = max(chain.from_iterable(shown.values()), default=0)
+    return numbered_classes(largest, warnings)
+
+
 def _texts_of(files: Files, images: Sequence[str]) -> dict[str, str]:
     """Return the existing texts by image.
 
     For images/a.jpg these are labels/a.txt, with any folders before and after, or images/a.txt.
     """
-    texts, found = set(files.ending(".txt")), {}
+    texts = {*files.ending(".txt")}
+    found = {}
     for image in images:
         stem = image.rpartition(".")[0]
-        below = re.fullmatch("(.*/)?images/(.*)", stem, re.IGNORECASE)
-        folders = ("labels", "Labels", "LABELS") if below else ()
-        names = [f"{below[1] or ''}{folder}/{below[2]}" for folder in folders]  # type: ignore[index]
-        found[image] = next((f"{n}.txt" for n in (*names, stem) if f"{n}.txt" in texts), "")
+        names = [f"{stem}.txt"]
+        if below := re.fullmatch("(.*/)?images/(.*)", stem, re.IGNORECASE):
+            folders = ("labels", "Labels", "LABELS")
+            names[:0] = [f"{below[1] or ''}{folder}/{below[2]}.txt" for folder in folders]
+        found[image] = next(filter(texts.__contains__, names), "")
     return {image: text for image, text in found.items() if text}
 
 
-def _lines(files: Files, text: str) -> Iterator[tuple[int, str]]:
-    """Yield number and content of the lines that are not blank."""
+def _first_line(files: Files, text: str) -> tuple[int, str]:
+    """Return number and content of the first line that is not blank; 0 and "" without one."""
     lines = (files.root / text).read_text("utf-8-sig", errors="replace").splitlines()
-    return ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+    numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+    return next(numbered, (0, ""))
+
+
+def _are_labels(lines: Sequence[str]) -> bool:
+    """Whether one line is an object, or all are of poses."""
+    return any(map(_numbers, lines)) or are_poses(lines)
 
 
 def _mistake(text: str, number: int, line: str) -> str:
@@ -148,7 +174,7 @@ def _read_lines(
         numbered = enumerate(files.read_lines(text), start=1)
         written[image] = [(number, line) for number, line in numbered if line.strip()]
 
-    contents = [line for lines in written.values() for _, line in lines]
+    contents = [line for _, line in chain.from_iterable(written.values())]
     is_pose = are_poses(contents)
     if is_pose:
         warnings.append(
@@ -160,10 +186,10 @@ def _read_lines(
     for image, lines in written.items():
         found[image] = []
         for number, line in lines:
-            read_one = _numbers(" ".join(line.split()[:NUM_BOX]) if is_pose else line)
-            if read_one is None:
+            own = _numbers(" ".join(line.split()[:NUM_BOX]) if is_pose else line)
+            if own is None:
                 raise UserValueError(_mistake(texts[image], number, line))
-            found[image].append(read_one)
+            found[image].append(own)
     return found
 
 
@@ -172,9 +198,8 @@ def _object(line: Line) -> Object:
     if len(values) == _BOX:
         x, y, width, height = values
         return Object(label, (x - width / 2, y - height / 2, width, height))
-    left, top = min(values[::2]), min(values[1::2])
-    box = (left, top, max(values[::2]) - left, max(values[1::2]) - top)
-    return Object(label, box, [values])
+    x, y, width, height = box_around([values])
+    return Object(label, (x, y, width, height), [values])
 
 
 def _settings(files: Files) -> dict[str, dict[str, Any]]:
@@ -230,7 +255,9 @@ def _listed(
     listed: dict[str | None, list[str]] = {}
     for key in _LISTS:
         entries = settings.get(key) or []
-        for entry in entries if isinstance(entries, list) else [entries]:
+        if not isinstance(entries, list):
+            entries = [entries]
+        for entry in entries:
             names = _named_by(files, str(entry), images)
             if not names and key != "test":
                 raise UserValueError(
@@ -238,11 +265,12 @@ def _listed(
                     f"{str(entry)[:60]!r} has none; write its path below the data, or delete {key}."
                 )
             listed.setdefault(split_of(key), []).extend(names)
+
     if listed.get("train") == listed.get("val"):
         return {}
-    used = {name for names in listed.values() for name in names}
+    used = {*chain.from_iterable(listed.values())}
     listed[None] = [name for name in images if name not in used]
-    return {split: [images[name] for name in names] for split, names in listed.items() if names}
+    return {split: [*map(images.__getitem__, own)] for split, own in listed.items() if own}
 
 
 def _named_by(files: Files, entry: str, images: dict[str, LabelledImage]) -> list[str]:

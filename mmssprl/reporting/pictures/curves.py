@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -89,7 +89,7 @@ def draw_health(records: Sequence[Record], probes: Sequence[Probe] = ()) -> Figu
 
     Probes of weights for comparison become level lines.
     """
-    names = list(dict.fromkeys(name for record in records for name in record))
+    names = [*dict.fromkeys(chain.from_iterable(records))]
     panels = []
     for title, wanted in _HEALTH.items():
         if chosen := [name for name in names if re.fullmatch(wanted, name)]:
@@ -133,7 +133,8 @@ def _probe_lines(probes: Sequence[Probe]) -> dict[str, Points]:
     name = "linear" if probes[0].other_half is None else "found"
     lines: dict[str, Points] = {name: (epochs, [100 * probe.score for probe in own])}
     before = [probe for probe in probes if probe.epoch == 0]
-    for other in before[1:] if own[0].weights == RANDOM else before:
+    others = before[1:] if own[0].weights == RANDOM else before
+    for other in others:
         lines[f"{name}, {name_of(other)}"] = (epochs, [100 * other.score] * len(own))
     return lines
 

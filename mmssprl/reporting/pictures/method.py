@@ -18,7 +18,8 @@ from .views import DrawnSlot, cut_views, mosaic
 
 _ROW = 2.1  # height of a scale, in the units of the drawing; a mosaic of patches is 1 unit high
 _COLUMNS = {"image": 0.1, "views": 1.9, "backbone": 4.5, "head": 6.0, "prototypes": 7.4}
-_OUTPUTS, _CROSS = 9.3, 12.2
+_OUTPUTS = 9.3
+_CROSS = 12.2
 _CODES = _OUTPUTS + 1.95  # right edge of the codes
 _FILL = {"shared": "#eeeeee", "head": "#e5f2ec", "prototypes": "#ebe9f5", "cross": "#fdf0dc"}
 
@@ -32,6 +33,7 @@ def draw_method(cfg: Config, pixels: Tensor) -> Figure:
     middles = [height - _ROW * (row + 0.5) for row in range(len(slots))]
     num_cross = len(built.correlation)
     width = _CROSS + 0.6 * num_cross + 0.5 if num_cross else _CODES + 0.5
+
     with matplotlib.rc_context({**RC, "axes.grid": False}):
         figure = titled_figure(width * 0.85, height * 0.85, "")
         axes = figure.add_subplot()
@@ -51,32 +53,55 @@ def draw_method(cfg: Config, pixels: Tensor) -> Figure:
 
 
 def _draw_scale(axes: Axes, drawn: DrawnSlot, y: float, num_prototypes: int) -> None:
-    views, backbone, head, prototypes = list(_COLUMNS.values())[1:]
-    num, s = drawn.slot.num_patches, drawn.slot.scale
-    text = f"{num} patch{'es' * (num > 1)} of" if drawn.level else "the image in"
-    is_small = drawn.slot.role == "small"
-    text = f"{drawn.slot.num_views} small views of" if is_small else text
-    text = f"s = {s}: {text} {drawn.cut.shape[2]} px"
+    _, views, backbone, head, prototypes = _COLUMNS.values()
+    s = drawn.slot.scale
+    text = f"s = {s}: {_what(drawn)} {drawn.cut.shape[2]} px"
     axes.text(views, y - 0.72, text, color=MUTED)
     _arrow(axes, (backbone + 1.05, y), (head, y))
     _box(axes, head, y - 0.35, 0.95, 0.7, f"head $h_{s}$", "head")
     _arrow(axes, (head + 0.95, y), (prototypes, y), f"$z_{s}$")
     text = f"prototypes\n$C_{s}$: {num_prototypes}"
     _box(axes, prototypes, y - 0.45, 1.3, 0.9, text, "prototypes")
-    if is_small:  # they predict the codes of the image views, and have none
-        tiles = mosaic(drawn.augmented[:, 0], math.ceil(drawn.slot.num_views / 2))
-        aspect = tiles.shape[1] / tiles.shape[0]
-        _picture(axes, tiles, views, y - 0.5, 1.0, width=aspect)
-        _arrow(axes, (views + aspect + 0.04, y), (backbone, y))
-        _arrow(axes, (prototypes + 1.3, y), (_OUTPUTS - 0.1, y))
-        axes.text(_OUTPUTS, y, f"$p_{s}$ of each", va="center")
-        start = (_OUTPUTS + 0.9, y)
-        for code in (0.45, -0.45):  # of the image views, in the row above
-            _elbow(axes, start, (_CODES, y + _ROW + code), _CODES + 0.4)
-        return
+
+    if drawn.slot.role == "small":
+        _draw_small_views(axes, drawn, y)
+    else:
+        _draw_two_views(axes, drawn, y)
+
+
+def _what(drawn: DrawnSlot) -> str:
+    """Return what the crops of a scale are, before their size."""
+    if drawn.slot.role == "small":
+        return f"{drawn.slot.num_views} small views of"
+    if drawn.level is None:
+        return "the image in"
+    num = drawn.slot.num_patches
+    return "1 patch of" if num == 1 else f"{num} patches of"
+
+
+def _draw_small_views(axes: Axes, drawn: DrawnSlot, y: float) -> None:
+    """Draw small views. They predict the codes of the image views, and have none."""
+    _, views, backbone, _, prototypes = _COLUMNS.values()
+    tiles = mosaic(drawn.augmented[:, 0], math.ceil(drawn.slot.num_views / 2))
+    aspect = tiles.shape[1] / tiles.shape[0]
+    _picture(axes, tiles, views, y - 0.5, 1.0, width=aspect)
+    _arrow(axes, (views + aspect + 0.04, y), (backbone, y))
+    _arrow(axes, (prototypes + 1.3, y), (_OUTPUTS - 0.1, y))
+    axes.text(_OUTPUTS, y, f"$p_{drawn.slot.scale}$ of each", va="center")
+    start = (_OUTPUTS + 0.9, y)
+    for code in (0.45, -0.45):  # of the image views, in the row above
+        _elbow(axes, start, (_CODES, y + _ROW + code), _CODES + 0.4)
+
+
+def _draw_two_views(axes: Axes, drawn: DrawnSlot, y: float) -> None:
+    """Draw both views of an image or its patches. Each predicts the codes of the other."""
+    _, views, backbone, _, prototypes = _COLUMNS.values()
+    s = drawn.slot.scale
     _arrow(axes, (views + 2.24, y), (backbone, y))
     for view, colour in enumerate(PYRAMIDS):
-        prime, x, above = "'" * view, views + 1.2 * view, y + (-0.45 if view else 0.45)
+        prime = "'" * view
+        x = views + 1.2 * view
+        above = y + (-0.45 if view else 0.45)
         tiles = mosaic(drawn.augmented[view], math.ceil(drawn.slot.num_patches**0.5))
         _picture(axes, tiles, x, y - 0.5, 1.0, colour)
         axes.text(x, y + 0.58, f"$V{prime}_{s}$", color=colour)

@@ -3,6 +3,7 @@
 Legend: K prototypes of the scale, D their dimensions.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import matplotlib
@@ -19,9 +20,12 @@ from ...errors import UserValueError
 from ...search.selection import k_center
 from ..assignments import Assignments
 
-NUM_SHOWN, NUM_EXAMPLES = 5, 3
-"""Prototypes that are shown, each next to its nearest one; pictures of each."""
-_MAP_INCHES, _CELL_INCHES = 5.6, 0.92
+NUM_SHOWN = 5
+"""Prototypes that are shown, each next to its nearest one."""
+NUM_EXAMPLES = 3
+"""Pictures of each."""
+_MAP_INCHES = 5.6
+_CELL_INCHES = 0.92
 _LEAST = 5  # prototypes that t-SNE needs for a map
 _LABEL = {"textcoords": "offset points", "ha": "center", "va": "center", "fontweight": "bold"}
 
@@ -37,41 +41,47 @@ def draw_prototype_map(found: Assignments, *, scale: int = 0) -> Figure:
     counts = found.counts(scale).numpy()
     points = place_prototypes(weights.numpy())
     used = np.flatnonzero(counts)
+
+    # Five far from each other, beginning with the farthest from the mean of all.
     units = torch.nn.functional.normalize(weights, dim=1).numpy()
-    first = int((units[used] @ units[used].mean(axis=0)).argmin())  # farthest from the mean
+    first = int((units[used] @ units[used].mean(axis=0)).argmin())
     chosen = k_center(units[used], min(NUM_SHOWN, len(used)), first=first)
-    shown = [int(used[row]) for row, _ in chosen]
     cosines = units @ units.T
-    what, who = ("the image", "") if scale == 0 else (f"level {scale}", "patches of ")
+    pairs = [_with_nearest(int(used[row]), used, cosines) for row, _ in chosen]
+
+    what = f"level {scale}" if scale else "the image"
+    who = "patches of " if scale else ""
     width = 2 * NUM_EXAMPLES * _CELL_INCHES
     with matplotlib.rc_context({**RC, "axes.grid": False}):
         figure = titled_figure(
             _MAP_INCHES + width,
-            max(_MAP_INCHES, len(shown) * (_CELL_INCHES + 0.2)) + 0.3,
+            max(_MAP_INCHES, len(pairs) * (_CELL_INCHES + 0.2)) + 0.3,
             f"{found.title}: the {len(weights)} prototypes of {what}; "
             f"{who}{len(found.indices):,} images choose {len(used)} of them",
         )
         left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=[_MAP_INCHES, width])[0]
         axes = left.subplots()
         _draw_dots(axes, points, counts)
+        _draw_pairs(axes, points, pairs)
+
         rows: list[list[list[Tile]]] = []
-        labelled: set[int] = set()
-        for number, colour in zip(shown, CATEGORIES, strict=False):
-            others = used[used != number]
-            pair = [number, *others[cosines[number, others].argsort()[-1:]].tolist()]
-            axes.plot(*points[pair].T, color=colour, linewidth=1.2, marker="o", markersize=4)
-            for k in set(pair) - labelled:
-                away = points[k] - points[pair].mean(axis=0)  # from the middle of the line
-                at: Any = {"xytext": 9 * away / max(np.hypot(*away), 1e-9), **_LABEL}
-                axes.annotate(f"{k}", points[k], color=colour, **at)
-            labelled |= {*pair}
-            words = [f"{number}", *(f"{k}: cosine {cosines[number, k]:.2f}" for k in pair[1:])]
-            each = zip(pair, words, strict=True)  # one alone has no other
-            rows.append([found.tiles(scale, k, NUM_EXAMPLES, text, colour) for k, text in each])
+        for (number, *nearest), colour in zip(pairs, CATEGORIES, strict=False):
+            row = [found.tiles(scale, number, NUM_EXAMPLES, f"{number}", colour)]
+            for k in nearest:
+                words = f"{k}: cosine {cosines[number, k]:.2f}"
+                row.append(found.tiles(scale, k, NUM_EXAMPLES, words, colour))
+            rows.append(row)
         columns = right.subfigures(1, 2, wspace=0.03)
         for part, tiles in zip(columns, zip(*rows, strict=True), strict=False):
             fill_grid(part, tiles, _CELL_INCHES)
     return figure
+
+
+def _with_nearest(number: int, used: NDArray[np.int64], cosines: NDArray[np.float32]) -> list[int]:
+    """Return a prototype with the nearest of those in use; alone if there is no other."""
+    is_other = used != number
+    others = used[is_other]
+    return [number, *others[cosines[number, others].argsort()[-1:]].tolist()]
 
 
 def place_prototypes(weights: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -85,9 +95,23 @@ def place_prototypes(weights: NDArray[np.float32]) -> NDArray[np.float32]:
     return tsne.fit_transform(weights)
 
 
+def _draw_pairs(axes: Axes, points: NDArray[np.float32], pairs: Sequence[list[int]]) -> None:
+    """Draw a line between two prototypes of each pair, with their numbers at its ends."""
+    labelled: set[int] = set()
+    for pair, colour in zip(pairs, CATEGORIES, strict=False):
+        axes.plot(*points[pair].T, color=colour, linewidth=1.2, marker="o", markersize=4)
+        for k in {*pair} - labelled:
+            away = points[k] - points[pair].mean(axis=0)  # from the middle of the line
+            at: Any = {"xytext": 9 * away / max(np.hypot(*away), 1e-9), **_LABEL}
+            axes.annotate(f"{k}", points[k], color=colour, **at)
+        labelled |= {*pair}
+
+
 def _draw_dots(axes: Axes, points: NDArray[np.float32], counts: NDArray[np.int64]) -> None:
-    used, unused = points[counts > 0], points[counts == 0]
-    areas = 12 + 260 * counts[counts > 0] / counts.max()
+    is_used = counts > 0
+    used = points[is_used]
+    unused = points[~is_used]
+    areas = 12 + 260 * counts[is_used] / counts.max()
     axes.scatter(used[:, 0], used[:, 1], s=areas, color="#9db8cf", alpha=0.7, linewidths=0)
     axes.scatter(unused[:, 0], unused[:, 1], s=12, color="none", edgecolors=MUTED, linewidths=0.7)
     axes.set(xticks=[], yticks=[])

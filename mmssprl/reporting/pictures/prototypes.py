@@ -1,4 +1,4 @@
-"""A prototype with those of its images' patches (Fig. 3 of the paper)."""
+"""A prototype with the prototypes of its images' patches (Fig. 3 of the paper)."""
 
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
@@ -8,7 +8,8 @@ from ...drawing.style import CATEGORIES, INK
 from ..assignments import Assignments
 
 NUM_IMAGES = 8
-NUM_PARTS, NUM_EXAMPLES = 3, 8  # patch prototypes by each order, and examples of each of these
+NUM_PARTS = 3  # patch prototypes by each order
+NUM_EXAMPLES = 8  # of each patch prototype
 
 
 def draw_prototype_parts(found: Assignments, prototype: int, *, scale: int = 1) -> Figure:
@@ -26,6 +27,7 @@ def draw_prototype_parts(found: Assignments, prototype: int, *, scale: int = 1) 
         weights = found.model.head.correlation[scale - 1].weight[prototype].detach()  # (K_s,)
         best = weights.argsort(descending=True, stable=True)[:NUM_PARTS].tolist()
         chosen += [(k, f"weight {weights[k]:.2f} in g_{scale}") for k in best]
+
     shown = found.nearest(0, prototype, min(NUM_IMAGES, len(mine)))
     rows = [[Tile(_outlined(found, row, scale, colours)) for row, _ in shown]]
     for k, words in chosen:
@@ -41,7 +43,8 @@ def draw_prototype_parts(found: Assignments, prototype: int, *, scale: int = 1) 
 
 def _outlined(found: Assignments, row: int, scale: int, colours: dict[int, str]) -> NDArray:
     """Return an image with outlined patches, coloured ones above the others."""
-    choices, boxes = found.choices(scale)[row].tolist(), found.boxes[scale][row]
+    choices = found.choices(scale)[row].tolist()
+    boxes = found.boxes[scale][row]
     drawn = outlined(picture(found.image(row)), boxes, "white", 1)
     for k, colour in colours.items():
         own = [box for choice, box in zip(choices, boxes, strict=True) if choice == k]

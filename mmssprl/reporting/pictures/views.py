@@ -57,9 +57,9 @@ def draw_views(config: str | Path | Config, image: str | Path | Tensor) -> Figur
     """Draw where the views of an image are, what is cut, and what the backbone sees.
 
     One row per scale (and one for small views), from the config's own data pipeline and
-    preprocessor. Patches are arranged as in the image; those of a level that samples its cells, by
-    their index, the same in both views. Boxes that the method reads in a view are marked there.
-    This image, a file or (3, H, W) in uint8 RGB, replaces the others of a batch, such as those
+    preprocessor. Patches are arranged as in the image; where a level samples its cells, by their
+    index, the same in both views. Boxes that the method reads in a view are marked there. This
+    image, a file or (3, H, W) in uint8 RGB, replaces the others of a batch, such as the images
     behind pasted crops.
     """
     cfg = config if isinstance(config, Config) else read_config_file(config)
@@ -68,19 +68,11 @@ def draw_views(config: str | Path | Config, image: str | Path | Tensor) -> Figur
     rows = []
     for drawn in cut_views(cfg, image):
         row = [_boxes_tile(image, drawn)]
-        for what, views in (("cut", drawn.cut), ("augmented", drawn.augmented)):
-            if drawn.slot.role == "small":
-                tiles = mosaic(views[:, 0], columns=max(2, -(-len(views) // 2)))
-                row.append(Tile(tiles, f"small views, {what}", "", _SMALL))
-                continue
-            for view, (crops, colour) in enumerate(zip(views, PYRAMIDS, strict=True)):
-                tiles = mosaic(crops, math.ceil(len(crops) ** 0.5))
-                marked = drawn.regions if what == "augmented" else ()
-                own = [region for region in marked if region.view == view]
-                for region, edge in zip(own, (colour, INK), strict=False):
-                    tiles = outlined(tiles, region.boxes[0].tolist(), edge)
-                names = ", in black ".join(region.name for region in own)
-                row.append(Tile(tiles, f"{_NAMES[view]}, {what}", names, colour))
+        if drawn.slot.role == "small":
+            row += [_small_tile(drawn.cut, "cut"), _small_tile(drawn.augmented, "augmented")]
+        else:
+            row += _view_tiles(drawn.cut, "cut", ())
+            row += _view_tiles(drawn.augmented, "augmented", drawn.regions)
         rows.append(row)
     size = f"{image.shape[2]} x {image.shape[1]} px"
     title = f"{Path(cfg.filename).stem}: the views of an image of {size}"
@@ -99,6 +91,7 @@ def cut_views(cfg: Config, pixels: Tensor) -> list[DrawnSlot]:
             "the config must have train_dataloader.dataset.pipeline and a pre-training model with "
             f"a layout, but {cfg.filename} does not; pass a pre-training config."
         )
+
     with (
         torch.random.fork_rng(devices=[]),
         DefaultScope.overwrite_default_scope("mmssprl"),
@@ -122,30 +115,63 @@ def cut_views(cfg: Config, pixels: Tensor) -> list[DrawnSlot]:
     with torch.no_grad():
         batch = preprocessor(stack_views([sample]), training=True)
         augmented, regions = model.shown(batch["inputs"], batch.get("data_samples"))
+
     mean, std = (torch.tensor(v).view(-1, 1, 1) for v in (preprocessor.mean, preprocessor.std))
     slots = []
     for i, (group, cut, seen) in enumerate(
         zip(model.layout.groups, sample["inputs"], augmented, strict=True)
     ):
         pictures = [as_picture(cut), as_picture(seen[:, 0] * std + mean, cut)]
+        boxes = None if places is None else places[i]
         for slot in group.slots:
-            # (V P, 3, px, px) -> (V, P, px, px, 3), as pictures are drawn.
-            part, shape = slice(slot.start, slot.stop), (slot.num_views, slot.num_patches)
             level = model.layout.levels[slot.scale - 1] if slot.role == "patch" else None
-            own = [x[part].unflatten(0, shape).permute(0, 1, 3, 4, 2).numpy() for x in pictures]
-            if places is None:
-                own.append(np.empty((slot.num_views, 0, 4)))
-            else:
-                own.append(places[i][part].unflatten(0, shape).numpy())
-                own = _in_place(own) if level and not level.is_sampled else own
             marked = regions if slot.role == "image" else ()
-            slots.append(DrawnSlot(slot, level, marked, *own))
+            slots.append(_drawn_slot(slot, level, marked, pictures, boxes))
     return sorted(slots, key=lambda drawn: (drawn.slot.scale, drawn.slot.role == "small"))
 
 
+def _drawn_slot(
+    slot: ViewSlot,
+    level: PyramidLevel | None,
+    regions: Sequence[Region],
+    pictures: Sequence[Tensor],
+    places: Tensor | None,
+) -> DrawnSlot:
+    """Take the crops of a slot from its group: pictures (N_g, 3, px, px) and places (N_g, 4)."""
+    part = slice(slot.start, slot.stop)
+    shape = (slot.num_views, slot.num_patches)
+    # (V P, 3, px, px) -> (V, P, px, px, 3), as pictures are drawn.
+    own = [x[part].unflatten(0, shape).permute(0, 1, 3, 4, 2).numpy() for x in pictures]
+    if places is None:
+        own.append(np.empty((slot.num_views, 0, 4)))
+    else:
+        own.append(places[part].unflatten(0, shape).numpy())
+        own = _in_place(own) if level and not level.is_sampled else own
+    return DrawnSlot(slot, level, regions, *own)
+
+
+def _small_tile(views: NDArray[np.uint8], what: str) -> Tile:
+    tiles = mosaic(views[:, 0], columns=max(2, -(-len(views) // 2)))
+    return Tile(tiles, f"small views, {what}", "", _SMALL)
+
+
+def _view_tiles(views: NDArray[np.uint8], what: str, regions: Sequence[Region]) -> list[Tile]:
+    """Return a tile of each view, with the boxes that a method reads in it."""
+    found = []
+    for view, (crops, colour) in enumerate(zip(views, PYRAMIDS, strict=True)):
+        tiles = mosaic(crops, math.ceil(len(crops) ** 0.5))
+        own = [region for region in regions if region.view == view]
+        for region, edge in zip(own, (colour, INK), strict=False):
+            tiles = outlined(tiles, region.boxes[0].tolist(), edge)
+        names = ", in black ".join(region.name for region in own)
+        found.append(Tile(tiles, f"{_NAMES[view]}, {what}", names, colour))
+    return found
+
+
 def _boxes_tile(pixels: Tensor, drawn: DrawnSlot) -> Tile:
-    """Return the image with the boxes of a role and scale, and the sizes of these in words."""
-    slot, px, level = drawn.slot, drawn.cut.shape[2], drawn.level
+    """Return the image with the boxes of a role and scale, and their sizes in words."""
+    slot = drawn.slot
+    px = drawn.cut.shape[2]
     image = picture(pixels)
     colours = (_SMALL,) * slot.num_views if slot.role == "small" else PYRAMIDS
     for boxes, colour in zip(drawn.boxes, colours, strict=True):
@@ -155,7 +181,7 @@ def _boxes_tile(pixels: Tensor, drawn: DrawnSlot) -> Tile:
         "small": ("Small views", f"{slot.num_views} of {px} px"),
         "patch": (f"Level {slot.scale}", ""),
     }[slot.role]
-    if level:
+    if level := drawn.level:
         sampled = f"{level.num_sampled} of " if level.is_sampled else ""
         detail = f"{sampled}{level.grid} x {level.grid} patches of {px} px"
     return Tile(image, title, detail)
@@ -168,7 +194,7 @@ def _in_place(patches: list[NDArray]) -> list[NDArray]:
     orders = []
     for x, y in (boxes[..., :2] + boxes[..., 2:]).swapaxes(1, 2):  # twice the centres, (P,) each
         rows = y.argsort().reshape(side, side)
-        orders.append([patch for row in rows for patch in row[x[row].argsort()]])
+        orders.append(np.concatenate([row[x[row].argsort()] for row in rows]))
     views = np.arange(len(orders))[:, None]
     return [each[views, orders] for each in patches]
 
@@ -177,9 +203,11 @@ def mosaic(tiles: NDArray[np.uint8], columns: int) -> NDArray[np.uint8]:
     """Lay tiles (M, px, px, 3) out row by row, a gap between them."""
     px = tiles.shape[1]
     gap = max(1, round(_GAP * px))
-    step, rows = px + gap, -(-len(tiles) // columns)
+    step = px + gap
+    rows = -(-len(tiles) // columns)
     canvas = np.full((rows * step - gap, columns * step - gap, 3), 255, np.uint8)
     for i, tile in enumerate(tiles):
-        top, left = i // columns * step, i % columns * step
+        top = i // columns * step
+        left = i % columns * step
         canvas[top : top + px, left : left + px] = tile
     return canvas

@@ -1,4 +1,4 @@
-"""Two sources of labels that do not say the same: refused, or told."""
+"""Two sources of labels that do not say the same are refused or warned of."""
 
 import json
 
@@ -7,12 +7,12 @@ from helpers.datasets.label_changes import file
 from helpers.datasets.labelled_folders import (
     HEIGHT,
     WIDTH,
+    all_shapes,
     box_of,
     images_of,
     mask_of,
     refused,
     run_lengths_of,
-    shapes_of,
     write_flat,
     write_voc,
     write_yolo,
@@ -49,8 +49,7 @@ def with_boxes(write, *, without=(), every=1):
 
 
 def as_run_lengths(content):
-    shapes = [(index, shape) for index in range(12) for shape in shapes_of(index)]
-    for annotation, shape in zip(content["annotations"], shapes, strict=True):
+    for annotation, shape in zip(content["annotations"], all_shapes(), strict=True):
         annotation["segmentation"] = run_lengths_of(mask_of(*shape))
 
 
@@ -154,7 +153,7 @@ def test_lists_that_agree_are_not_warned_of(tmp_path, name, content):
     assert find_labels(tmp_path, "detect").warnings == []
 
 
-def test_case_and_spaces_of_a_second_list_are_told(tmp_path):
+def test_other_case_or_spaces_in_a_second_list_are_warned_of(tmp_path):
     file("classes.txt", b"Disc\nsqu are\n")(write_yolo(tmp_path, num_val=10))
     data = find_labels(tmp_path, "detect")
     assert data.classes == ["disc", "square"]
@@ -162,7 +161,7 @@ def test_case_and_spaces_of_a_second_list_are_told(tmp_path):
     assert "differ in 2 of 2, for example index 0: 'disc' and 'Disc'; only case" in warning
 
 
-def test_classes_that_differ_only_in_case_are_told(tmp_path):
+def test_classes_that_differ_only_in_case_are_warned_of(tmp_path):
     path = write_voc(tmp_path) / "Annotations/img_000.xml"
     path.write_text(path.read_text().replace("disc", "Disc"))
     warnings = find_labels(tmp_path, "detect").warnings
@@ -197,10 +196,8 @@ def test_an_unused_category_of_equal_name_is_left_out(tmp_path, task):
     assert data.classes == plain.classes
     assert [i.objects for i in images_of(data)] == [i.objects for i in images_of(plain)]
     assert [i.labels for i in images_of(data)] == [i.labels for i in images_of(plain)]
-    assert (
-        "1 of 3 classes have no object and the name of another class, for example 'disc'"
-        in (data.warnings[0])
-    )
+    warning = "1 of 3 classes have no object and the name of another class, for example 'disc'"
+    assert warning in data.warnings[0]
 
 
 def test_two_used_categories_of_equal_name_are_refused(tmp_path):
@@ -240,7 +237,7 @@ def test_objects_without_a_box_are_named_with_their_file(tmp_path, old, new, kin
     assert find_labels(tmp_path, "classify").num_boxes == 31
 
 
-def test_a_box_without_area_is_named_with_its_class_and_image(tmp_path):
+def test_a_box_without_area_is_named_with_its_image(tmp_path):
     def edit(content):
         content["annotations"][3].update(bbox=[60, 5, 9, 9], segmentation=[])
 
@@ -250,7 +247,7 @@ def test_a_box_without_area_is_named_with_its_class_and_image(tmp_path):
     )
 
 
-def test_images_of_val_without_annotation_are_told(tmp_path):
+def test_images_of_val_without_annotation_are_counted(tmp_path):
     root = write_yolo(tmp_path, num_val=10)
     for index in range(18, 22):
         (root / f"labels/val/{index}.txt").unlink()

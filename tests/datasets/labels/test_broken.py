@@ -21,7 +21,7 @@ def test_a_cut_image_with_a_whole_header_is_named(tmp_path, split, task):
     find_probe_data(root)  # which leaves it out with a line
 
 
-def test_several_are_counted_and_named(tmp_path):
+def test_several_broken_images_are_named_in_one_line(tmp_path):
     root = write_yolo(tmp_path)
     for index in (3, 5, 17):
         cut(root / f"images/{'val' if index > 15 else 'train'}/{index}.jpg")

@@ -1,8 +1,10 @@
-"""The same picture in several labelled images is told, and no draw separates it from itself."""
+"""The same picture in several labelled images is warned of, and no draw separates its copies."""
 
 import hashlib
 import re
 import shutil
+from functools import partial
+from itertools import chain, pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -53,8 +55,16 @@ def write_versions(root, num=12):
 
 def pictures(images):
     """The pictures of ``write_thrice`` and ``write_versions``."""
-    paths = [Path(each.path) for each in images]
-    return {(path.parent, re.split("[-_]", path.name)[0]) for path in paths}
+    return pictures_at([each.path for each in images])
+
+
+def pictures_at(paths):
+    return {(Path(path).parent, re.split("[-_]", Path(path).name)[0]) for path in paths}
+
+
+def digest_of_draw(seed, index):
+    """Order of a draw of images."""
+    return hashlib.sha256(f"{seed}:{index}".encode()).digest()
 
 
 def test_groups_are_linked_by_equal_keys_at_one_place():
@@ -86,18 +96,20 @@ def test_units_kept_by_hand_are_nested():
 @pytest.mark.parametrize("seed", SEEDS)
 def test_draws_without_groups_are_those_of_images_alone(tmp_path, seed):
     root = write_class_folders(tmp_path, per_class=11)
-    everything = [str(path) for name in CLASSES for path in sorted((root / name).rglob("*.jpeg"))]
+    everything = []
+    for name in CLASSES:
+        everything += sorted(map(str, (root / name).rglob("*.jpeg")))
     rng = np.random.default_rng(seed)
     held_out = set()
     for first_of_class in (0, 11):
         held_out.update((first_of_class + rng.permutation(11)[:3]).tolist())
     train = [path for index, path in enumerate(everything) if index not in held_out]
+
     data = find_labels(root, "classify", val_share=0.25, seed=seed, train_share=0.4)
     assert [image.path for image in data.val] == [everything[index] for index in sorted(held_out)]
     kept = []
     for rows in (range(8), range(8, 16)):
-        by_digest = sorted(rows, key=lambda i: hashlib.sha256(f"{seed}:{i}".encode()).digest())
-        kept += by_digest[:3]
+        kept += sorted(rows, key=partial(digest_of_draw, seed))[:3]
     assert [image.path for image in data.train] == [train[index] for index in sorted(kept)]
     assert data.split.startswith("25% of each class of 22 images held out, seed ")
     assert "copies" not in data.split
@@ -122,15 +134,22 @@ def test_versions_stay_together(tmp_path, seed):
     assert not [each for each in data.warnings if ".rf." in each]
 
 
-def test_a_share_keeps_copies_together_and_lies_within_larger_ones(tmp_path):
-    root = write_thrice(tmp_path)
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory):
+    """Images of train at growing shares of them."""
+    root = write_thrice(tmp_path_factory.mktemp("thrice"))
     shares = (0.1, 0.3, 0.5, 1.0)
-    parts = [find_labels(root, "classify", train_share=share).train for share in shares]
-    for part, larger in zip(parts, parts[1:], strict=False):
-        paths = {image.path for image in part}
-        assert len(paths) == 3 * len(pictures(part))
-        assert paths < {image.path for image in larger}
+    return [find_labels(root, "classify", train_share=share).train for share in shares]
+
+
+def test_a_share_keeps_copies_together(parts):
     assert [len(part) for part in parts] == [6, 18, 24, 48]
+    assert [3 * len(pictures(part)) for part in parts] == [6, 18, 24, 48]
+
+
+def test_a_share_is_a_part_of_larger_ones(parts):
+    for part, larger in pairwise(parts):
+        assert {image.path for image in part} < {image.path for image in larger}
 
 
 def test_copies_in_two_classes_stay_together(tmp_path):
@@ -138,6 +157,7 @@ def test_copies_in_two_classes_stay_together(tmp_path):
     for index in (1, 4, 7):
         name = f"no {index}.jpeg"
         shutil.copy(root / "disc" / name, root / "square" / f"{index}.jpeg")
+
     for seed in SEEDS:
         data = find_labels(root, "classify", seed=seed)
         for index in (1, 4, 7):
@@ -157,16 +177,17 @@ def test_images_that_all_show_one_picture_cannot_be_split(tmp_path):
 
 
 def test_the_held_out_images_of_a_comparison_are_no_copies(tmp_path):
-    root = write_thrice(tmp_path)
-    found = read_images(root, "held-out")
-    (train, test) = ([Path(path) for path in part.paths] for part in (found.train, found.test))
-    assert len(test) == 9  # a fifth of 48 is 10
-    shown = [{(path.parent, path.name[0]) for path in part} for part in (train, test)]
-    assert not shown[0] & shown[1]
-    paths = read_images(write_class_folders(tmp_path / "single"), "test").train.paths
-    order = sorted(range(16), key=lambda i: hashlib.sha256(f"0:{i}".encode()).digest())
-    alone = read_images(tmp_path / "single", "held-out").test.paths
-    assert alone == [paths[index] for index in sorted(order[:3])]
+    found = read_images(write_thrice(tmp_path), "held-out")
+    assert len(found.test.paths) == 9  # a fifth of 48 is 10
+    assert not pictures_at(found.train.paths) & pictures_at(found.test.paths)
+
+
+def test_a_comparison_holds_out_the_images_with_the_least_digests(tmp_path):
+    root = write_class_folders(tmp_path)
+    paths = read_images(root, "test").train.paths
+    order = sorted(range(16), key=partial(digest_of_draw, 0))
+    found = read_images(root, "held-out").test.paths
+    assert found == [paths[index] for index in sorted(order[:3])]
 
 
 def test_the_folds_of_a_probe_do_not_separate_copies(tmp_path, monkeypatch):
@@ -174,6 +195,7 @@ def test_the_folds_of_a_probe_do_not_separate_copies(tmp_path, monkeypatch):
     for name in ("images/train/{}.jpg", "masks/train/{}.png"):
         shutil.copy(root / name.format(0), root / name.format(5))
     (root / "images/train/1.jpg").write_text("no image")
+
     groups = []
 
     def fit(*args, **options):
@@ -183,16 +205,17 @@ def test_the_folds_of_a_probe_do_not_separate_copies(tmp_path, monkeypatch):
     fit_linear_probe = linear.fit_linear_probe
     for module in (linear, dense):
         monkeypatch.setattr(module, "fit_linear_probe", fit)
+
     data = find_probe_data(root)
     model = load_backbone("random", write_config(tmp_path))
     options = FeatureOptions(device="cpu", progress=False, log=lambda line: None)
     score_features(data, read_masks(root, data), model, options)
+
     names = [Path(path).stem for path in data.train.paths]
     del names[names.index("1")]
-    one, other = names.index("0"), names.index("5")
+    wanted = [*range(len(names))]
+    wanted[names.index("5")] = wanted[names.index("0")]
     for found in (groups[0], groups[1].unique_consecutive()):
-        wanted = [*range(len(names))]
-        wanted[other] = wanted[one]
         assert found.tolist() == np.unique(wanted, return_inverse=True)[1].tolist()
 
 
@@ -201,22 +224,21 @@ def test_copies_of_train_in_val_are_counted(tmp_path):
     for index in (17, 19):
         shutil.copy(root / "images/train/3.jpg", root / f"images/val/{index}.jpg")
         shutil.copy(root / "masks/train/3.png", root / f"masks/val/{index}.png")
-    for task in ("classify", "segment"):
-        found = find_labels(root, task).warnings
-        assert found[0] == (
+
+    for task, shown in (("classify", "disc"), ("segment", "background, disc")):
+        first, *others = find_labels(root, task).warnings
+        assert first == (
             "2 of 8 images of val are copies of images of train, for example images/val/17.jpg "
-            f"({'disc' if task == 'classify' else 'background, disc'}) and images/train/3.jpg "
-            f"({'disc' if task == 'classify' else 'background, disc'}): keep each picture in "
-            "one split, or scores are too high."
+            f"({shown}) and images/train/3.jpg ({shown}): keep each picture in one split, or "
+            "scores are too high."
         )
-        assert "images of val" not in " ".join(found[1:])
+        assert "images of val" not in " ".join(others)
     assert find_probe_data(root).labelled.warnings[0].startswith("2 of 8 images of val are copies")
 
 
 def test_versions_of_train_in_val_are_counted(tmp_path):
-    for split, first_index in (("train", 0), ("valid", 20)):
-        letters = "abc" if split == "train" else "de"
-        names = [f"p{i}_jpg.rf.{letter}{i}.png" for i in range(6) for letter in letters]
+    for split, first_index, letters in (("train", 0, "abc"), ("valid", 20, "de")):
+        names = [f"p{i}_jpg.rf.{letter}{i}.png" for i, letter in product(range(6), letters)]
         images = [f"{split}/{name}" for name in names]
         write_listed(tmp_path, images, names, first_index, f"{split}/_annotations.coco.json")
     [versions] = find_labels(tmp_path, "classify").warnings
@@ -233,11 +255,12 @@ def test_only_files_that_share_their_size_are_read(tmp_path, monkeypatch):
     for path in root.rglob("*.PNG"):
         path.write_bytes(path.read_bytes() + bytes(len(sizes)))
         sizes.setdefault(path.stat().st_size, []).append(str(path))
+    shared = [paths for paths in sizes.values() if len(paths) > 1]
+
     read = []
     monkeypatch.setattr(
         copies, "read_file", lambda path: read.append(path) or np.fromfile(path, np.uint8)
     )
     find_labels(root, "classify", measured=False)
-    shared = [path for paths in sizes.values() if len(paths) > 1 for path in paths]
-    assert sorted(read) == sorted(shared)
+    assert sorted(read) == sorted(chain.from_iterable(shared))
     assert len(read) < len([*root.rglob("*.PNG")])

@@ -1,4 +1,4 @@
-"""Ordinary data with files beside the labels that say nothing about them, and odd orientations."""
+"""Ordinary data with files next to the labels that say nothing about them, or odd orientations."""
 
 import json
 
@@ -27,7 +27,7 @@ def photographs(folder, num=12, suffix="jpg"):
 
 
 def yolo(root, labels="0 0.5 0.5 0.2 0.2\n1 0.3 0.3 0.2 0.2\n", names="names: [a, b]\n"):
-    """Write YOLO data whose images and texts are next to each other."""
+    """Write YOLO data with images and texts next to each other."""
     for stem in photographs(root):
         (root / f"{stem}.txt").write_text(labels)
     (root / "data.yaml").write_text(names)
@@ -49,8 +49,8 @@ def test_label_images_of_turned_tiffs_are_those_of_their_pixels(frame, tmp_path)
     assert shown.shape == (64, 48)
     assert shown[:20, -10:].all()
     assert shown.sum() == 200
-    told = any("of the stored pixels" in warning for warning in data.warnings)
-    assert told is (frame == "stored")
+    is_warned = any("of the stored pixels" in warning for warning in data.warnings)
+    assert is_warned is (frame == "stored")
 
 
 def test_boxes_of_turned_tiffs_are_those_of_the_shown_image(tmp_path):
@@ -111,21 +111,22 @@ def test_a_list_that_is_longer_is_named_without_none(tmp_path):
         find_labels(root, "detect")
 
 
-def test_trainval_beside_folders_of_splits_is_no_contradiction(tmp_path):
+def test_trainval_next_to_folders_of_splits_is_no_contradiction(tmp_path):
+    root = tmp_path / "data"
+    stems = {}
     for split, num in (("train", 8), ("val", 6), ("test", 6)):
-        for index in range(num):
-            path = tmp_path / f"data/{split}/{'ab'[index % 2]}/{split}{index}.png"
+        stems[split] = [f"{split}{index}" for index in range(num)]
+        for index, stem in enumerate(stems[split]):
+            path = root / split / "ab"[index % 2] / f"{stem}.png"
             path.parent.mkdir(parents=True, exist_ok=True)
             noise = np.random.default_rng(len(split) + 100 * index).integers(0, 256, (8, 8, 3))
             Image.fromarray(noise.astype(np.uint8)).save(path)
-    root = tmp_path / "data"
-    lists = root / "splits"
-    lists.mkdir()
-    for name, splits in (("train", ["train"]), ("val", ["val"]), ("test", ["test"])):
-        paths = [each.stem for split in splits for each in (root / split).rglob("*.png")]
-        (lists / f"{name}.txt").write_text("\n".join(paths))
-    both = [*(root / "train").rglob("*.png"), *(root / "val").rglob("*.png")]
-    (lists / "trainval.txt").write_text("\n".join(each.stem for each in both))
+
+    (root / "splits").mkdir()
+    stems["trainval"] = stems["train"] + stems["val"]
+    for name, listed in stems.items():
+        (root / f"splits/{name}.txt").write_text("\n".join(listed))
+
     data = find_labels(root, "classify")
     assert not [warning for warning in data.warnings if "trainval" in warning]
 

@@ -1,4 +1,4 @@
-"""Label images whose colours, pixels or names are not those of their images and classes."""
+"""Label images with colours, pixels or names that differ from their images and classes."""
 
 import json
 
@@ -58,7 +58,7 @@ def each_its_palette(root):
 
 
 @pytest.mark.parametrize(
-    ("edit", "is_told"),
+    ("edit", "is_warned"),
     [
         (images("masks/*/*.png", in_colour), False),
         (images("masks/*/*.png", lambda mask: in_colour(mask).convert("RGBA")), False),
@@ -67,7 +67,7 @@ def each_its_palette(root):
         (each_its_palette, True),
     ],
 )
-def test_label_images_are_read_by_the_colours_of_labelmap_txt(tmp_path, edit, is_told):
+def test_label_images_are_read_by_the_colours_of_labelmap_txt(tmp_path, edit, is_warned):
     expected = label_maps(write_masks(tmp_path / "plain"))
     root = write_masks(tmp_path / "coloured", classes=None)
     edit(root)
@@ -76,11 +76,11 @@ def test_label_images_are_read_by_the_colours_of_labelmap_txt(tmp_path, edit, is
     assert data.classes == ["background", "disc", "square"]
     assert data.train[1].labels == {0, 2}
     assert all(map(np.array_equal, label_maps(root), expected))
-    told = ["labelmap.txt give other colours to an index" in each for each in data.warnings]
-    assert any(told) == is_told
+    warned = ["labelmap.txt give other colours to an index" in each for each in data.warnings]
+    assert any(warned) == is_warned
 
 
-def test_colours_and_turns_reach_the_training(tmp_path):
+def test_turned_label_images_in_colour_reach_the_training(tmp_path):
     root = write_masks(tmp_path / "data", classes=None)
     images("masks/*/*.png", in_colour)(root)
     turn_images(root, 6)
@@ -152,8 +152,8 @@ def test_label_images_as_shown_stay(tmp_path, orientation):
         stored.save(path, exif=exif)
     data = find_labels(root, "segment")
     assert all(map(np.array_equal, label_maps(root), expected))
-    told = [w for w in data.warnings if "EXIF turns 24 images without changing their size" in w]
-    assert len(told) == (orientation == 3)
+    warned = ["EXIF turns 24 images without changing their size" in w for w in data.warnings]
+    assert any(warned) == (orientation == 3)
 
 
 def test_other_images_decide_for_those_that_keep_their_size(tmp_path):

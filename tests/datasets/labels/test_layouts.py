@@ -1,3 +1,5 @@
+"""Each layout of labels, as its own tool writes it."""
+
 import shutil
 from functools import partial
 from pathlib import Path
@@ -39,19 +41,23 @@ def names(images, root):
         (write_polygons, "YOLO", ["disc", "square"], "/2.jpg", "images/val/23.jpg"),
     ],
 )
-def test_splits_classes_and_boxes(tmp_path, write, layout, classes, name, last):
-    data = find_labels(write(tmp_path), "detect")
-    assert (data.layout, data.classes) == (layout, classes)  # COCO's by id
-    assert data.split == "the data's own train and val"
-    assert [len(data.train), len(data.val)] == [16, 8]
-    assert data.val[-1].path.endswith(last)
-    [image] = [image for image in data.train if image.path.endswith(name)]
-    assert [classes[thing.label] for thing in image.objects] == ["disc", "square"]
-    boxes = [pytest.approx(thing.box) for thing in image.objects]
-    assert boxes == [box_of(2, 0), box_of(2, 1)]
-    assert image.size == (48, 40)
-    assert data.has_masks == (write in (write_coco, write_polygons))
-    assert not data.is_single_label
+class TestLayoutsOfObjects:
+    def test_own_splits(self, tmp_path, write, layout, classes, name, last):
+        data = find_labels(write(tmp_path), "detect")
+        assert (data.layout, data.classes) == (layout, classes)  # COCO's by id
+        assert data.split == "the data's own train and val"
+        assert [len(data.train), len(data.val)] == [16, 8]
+        assert data.val[-1].path.endswith(last)
+
+    def test_objects(self, tmp_path, write, layout, classes, name, last):
+        data = find_labels(write(tmp_path), "detect")
+        [image] = [image for image in data.train if image.path.endswith(name)]
+        assert image.size == (48, 40)
+        assert [classes[thing.label] for thing in image.objects] == ["disc", "square"]
+        boxes = [pytest.approx(thing.box) for thing in image.objects]
+        assert boxes == [box_of(2, 0), box_of(2, 1)]
+        assert data.has_masks == (write in (write_coco, write_polygons))
+        assert not data.is_single_label
 
 
 class TestCoco:
@@ -77,17 +83,25 @@ class TestCoco:
 
 
 class TestMasks:
-    @pytest.mark.parametrize("names", [("Background", "disc", "square"), ("disc", "square", "sky")])
-    def test_classify_has_no_class_for_the_background(self, tmp_path, names):
+    @pytest.mark.parametrize(
+        ("names", "titles", "shown"),
+        [
+            (("Background", "disc", "square"), ("disc", "square"), {1}),
+            (("disc", "square", "sky"), ("disc", "square", "sky"), {0, 2}),
+        ],
+    )
+    def test_classify_has_no_class_for_the_background(self, tmp_path, names, titles, shown):
         data = find_labels(write_masks(tmp_path, classes=names), "classify")
-        has_background = names[0] == "Background"
-        assert data.classes == list(names)[has_background:]
+        assert data.classes == [*titles]
         # Image 1 shows a square, of index 2, on the background.
-        assert data.train[1].labels == ({1} if has_background else {0, 2})
-        assert [thing.label for thing in data.train[1].objects] == sorted(data.train[1].labels)
+        assert data.train[1].labels == shown
+        assert [thing.label for thing in data.train[1].objects] == sorted(shown)
         assert data.train[1].mask is None
-        data = find_labels(tmp_path, "segment")
-        assert (data.classes, data.train[1].labels) == (list(names), {0, 2})
+
+    def test_segment_has_every_class(self, tmp_path):
+        names = ("Background", "disc", "square")
+        data = find_labels(write_masks(tmp_path, classes=names), "segment")
+        assert (data.classes, data.train[1].labels) == ([*names], {0, 2})
         assert [len(data.train), len(data.val)] == [16, 8]
         assert data.train[1].mask.endswith("masks/train/1.png")
 
@@ -97,10 +111,12 @@ class TestMasks:
             write_mask(tmp_path / "SegmentationClass" / f"img_{i:03d}.png", i)
         sets = tmp_path / "ImageSets"
         shutil.copytree(sets / "Main", sets / "Segmentation")
-        # "disc" is none of VOC's classes, so neither are those of the label images.
+
+        # "disc" is none of VOC's classes, so the label images have others, too.
         data = find_labels(tmp_path, "segment")
         assert data.classes == ["class 0", "class 1", "class 2"]
         assert "classes.txt" in data.warnings[0]
+
         for path in (tmp_path / "Annotations").iterdir():
             path.write_text(path.read_text().replace("disc", "cat").replace("square", "dog"))
         data = find_labels(tmp_path, "segment")
@@ -108,7 +124,7 @@ class TestMasks:
         assert [len(data.train), len(data.val)] == [16, 8]
         assert data.train[2].labels == {0, 1, 2}
 
-    def test_suffixes_and_one_folder(self, tmp_path):
+    def test_label_images_with_a_suffix_below_their_images(self, tmp_path):
         for i in range(5):
             write_image(tmp_path / "photo" / f"{i}.jpg", i)
             write_mask(tmp_path / "photo" / "labels" / f"{i}_mask.png", i)
@@ -118,20 +134,25 @@ class TestMasks:
 
 
 class TestClassFolders:
-    def test_shares_are_per_class_and_part_of_larger_ones(self, tmp_path):
+    def test_a_fifth_of_each_class_is_held_out(self, tmp_path):
+        data = find_labels(write_class_folders(tmp_path, per_class=15), "classify")
+        assert (data.layout, data.classes) == ("a folder per class", ["disc", "square"])
+        assert data.is_single_label
+        assert data.split == "20% of each class of 30 images held out, seed 0"
+        assert (data.count(data.train), data.count(data.val)) == ([12, 12], [3, 3])
+
+    def test_shares_of_train_are_per_class(self, tmp_path):
         root = write_class_folders(tmp_path, per_class=15)
         whole = find_labels(root, "classify")
-        assert (whole.layout, whole.classes) == ("a folder per class", ["disc", "square"])
-        assert whole.is_single_label
-        assert whole.split == "20% of each class of 30 images held out, seed 0"
-        half, tenth = (find_labels(root, "classify", train_share=share) for share in (0.5, 0.01))
-        counts = [data.count(data.train) for data in (whole, half, tenth)]
-        assert counts == [[12, 12], [6, 6], [1, 1]]
-        few, more, everything = (set(names(data.train, root)) for data in (tenth, half, whole))
-        assert few < more < everything
-        assert half.val == whole.val
-        assert whole.count(whole.val) == [3, 3]
+        half = find_labels(root, "classify", train_share=0.5)
+        few = find_labels(root, "classify", train_share=0.01)
+        assert [half.count(half.train), few.count(few.train)] == [[6, 6], [1, 1]]
         assert "50 % of 24 are trained on, drawn by seed 0" in half.describe()
+        assert {*names(few.train, root)} < {*names(half.train, root)} < {*names(whole.train, root)}
+        assert half.val == whole.val
+
+    def test_a_class_may_be_called_mask(self, tmp_path):
+        root = write_class_folders(tmp_path)
         (root / "disc").rename(root / "mask")  # as a folder of masks may be called
         assert find_labels(root, "classify").classes == ["mask", "square"]
 
@@ -157,16 +178,20 @@ def test_the_files_of_the_work_dir_hold_all_objects(tmp_path, write):
         assert found == [(each.label, each.box, each.segmentation) for each in image.objects]
 
 
-def test_coco_files_come_before_folders_and_other_files_are_ignored(tmp_path):
+def test_files_of_other_formats_are_ignored(tmp_path):
     (tmp_path / "captions.json").write_text('{"images": [], "annotations": []}')
     (tmp_path / "settings.xml").write_text("<settings/>")
-    images = write_class_folders(tmp_path, per_class=4).rglob("*.jpeg")
+    write_class_folders(tmp_path, per_class=4)
     assert find_labels(tmp_path, "classify").layout == "a folder per class"
+
+
+def test_a_coco_file_comes_before_folders_of_classes(tmp_path):
+    images = write_class_folders(tmp_path, per_class=4).rglob("*.jpeg")
     write_listed(tmp_path, (), [str(path.relative_to(tmp_path)) for path in images])
     assert find_labels(tmp_path, "classify").layout == "COCO"
 
 
-def test_train_share_of_several_labels_is_of_all_images_and_drawn_by_the_seed(tmp_path):
+def test_a_share_of_images_with_several_labels_is_drawn_by_the_seed(tmp_path):
     coco = write_coco(tmp_path)
     one, other = (find_labels(coco, "classify", train_share=0.25, seed=seed) for seed in (1, 2))
     assert len(one.train) == len(other.train) == 4
@@ -179,7 +204,7 @@ class TestDataGivenByAFile:
         root = write_flat(tmp_path / "data")
         expected = find_labels(root, "detect")
         shutil.copy(root / "all.json", root / "second.json")
-        write_yolo(root / "beside")
+        write_yolo(root / "next")
         assert images_of(find_labels(root / "second.json", "detect")) == images_of(expected)
         assert find_probe_data(root / "second.json").labelled.root == root
         (root / "annotations").mkdir()
@@ -221,6 +246,7 @@ def test_texts_next_to_the_images_with_classes_txt(tmp_path, folder):
     data = find_labels(tmp_path, "classify")
     assert (data.layout, data.classes) == ("YOLO", ["disc", "square"])
     assert [len(data.train), len(data.val)] == [8, 2]
+
     (tmp_path / "classes.txt").unlink()
     data = find_labels(tmp_path, "classify")
     assert data.classes == ["class 0", "class 1"]

@@ -1,3 +1,5 @@
+"""Mistakes in labels are refused in one line, or warned of in one."""
+
 import re
 from functools import partial
 
@@ -125,26 +127,39 @@ MISTAKES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("write", "task", "spoil", "match"),
-    [(*layout, *case) for layout, cases in MISTAKES.items() for case in cases],
-)
+def every_mistake():
+    found = []
+    for (write, task), cases in MISTAKES.items():
+        found += [(write, task, spoil, match) for spoil, match in cases]
+    return found
+
+
+@pytest.mark.parametrize(("write", "task", "spoil", "match"), every_mistake())
 def test_mistakes_raise_one_line(tmp_path, write, task, spoil, match):
     spoil(write(tmp_path))
     refused(tmp_path, task, match)
 
 
-def test_no_folder_no_labels_and_too_few_images(tmp_path):
+def test_data_that_do_not_exist_are_refused(tmp_path):
     refused(tmp_path / "gone", "classify", "data must be a folder .* there is no .*gone")
+    refused(tmp_path / "gone.json", "detect", "there is no .*gone.json; correct")
+
+
+def test_a_text_is_no_file_of_labels(tmp_path):
+    (tmp_path / "notes.txt").write_text("")
+    refused(tmp_path / "notes.txt", "detect", "notes.txt does not end in .json, .yaml or ")
+
+
+def test_images_without_labels_are_refused(tmp_path):
     for i in range(3):
         write_image(tmp_path / "photos" / f"{i}.jpg", i)
     refused(tmp_path, "segment", "no labels for segment among 3 files")
-    (tmp_path / "notes.txt").write_text("")
-    refused(tmp_path / "notes.txt", "detect", "notes.txt does not end in .json, .yaml or ")
-    refused(tmp_path / "gone.json", "detect", "there is no .*gone.json; correct")
+
+
+def test_folders_next_to_splits_are_refused(tmp_path):
     for folder in ("train/disc", "train/square", "val/disc", "unlabeled/all"):
-        write_image(tmp_path / "splits" / folder / "1.jpg", 1)
-    refused(tmp_path / "splits", "classify", "have train, val and unlabeled/; move")
+        write_image(tmp_path / folder / "1.jpg", 1)
+    refused(tmp_path, "classify", "have train, val and unlabeled/; move")
 
 
 STAR = {"id": 11, "name": "star"}
@@ -160,6 +175,7 @@ def test_images_that_show_only_crowds_do_not_train(tmp_path):
     data = find_labels(root, "detect")
     assert "14 of 16 images of train show only crowds: not trained on." in data.warnings
     assert "2 to train on and 8" in data.describe()
+
     replaced("valid/*.json", *CROWDS)(root)
     assert "val shows only crowds: it has no score." in find_labels(root, "detect").warnings
 

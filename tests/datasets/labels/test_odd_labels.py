@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from helpers.datasets.label_changes import both, file, images, replaced, unlink, values
 from helpers.datasets.labelled_folders import (
+    all_shapes,
     box_of,
     every_entry_twice,
     images_of,
@@ -28,7 +29,8 @@ from helpers.datasets.labelled_folders import (
 )
 
 from mmssprl.datasets.labels import LabelledImage, Object, find_labels
-from mmssprl.datasets.labels.label_maps import object_mask, read_label_map
+from mmssprl.datasets.labels.label_maps import read_label_map
+from mmssprl.datasets.labels.object_masks import object_mask
 from mmssprl.datasets.scenes.generate import encode_mask
 from mmssprl.datasets.transforms import LoadLabelMap
 from mmssprl.finetuning.label_files import write_labels
@@ -79,8 +81,10 @@ def test_boxes_with_keypoints_are_read(tmp_path):
     assert find_labels(write_flat(tmp_path, edit), "detect").num_boxes == 16
     shutil.copy(tmp_path / "all.json", tmp_path / "points.json")
     refused(tmp_path, "detect", "has all.json and points.json")
+
     write_flat(tmp_path)  # of the same objects, one without keypoints
     assert find_labels(tmp_path, "detect").num_boxes == 16
+
     shutil.copy(tmp_path / "all.json", tmp_path / "second.json")
     refused(tmp_path, "detect", "has all.json and points.json")
 
@@ -88,8 +92,7 @@ def test_boxes_with_keypoints_are_read(tmp_path):
 @pytest.mark.parametrize("code", [None, encode_mask, run_lengths_of])
 def test_a_box_is_drawn_around_a_mask_without_one(tmp_path, code):
     def edit(content):
-        shapes = ((i, s) for i in range(12) for s in shapes_of(i))
-        for annotation, (index, shape) in zip(content["annotations"], shapes, strict=True):
+        for annotation, (index, shape) in zip(content["annotations"], all_shapes(), strict=True):
             del annotation["bbox"]
             if code is not None:
                 annotation["segmentation"] = code(mask_of(index, shape))
@@ -137,9 +140,10 @@ def test_indices_of_masks_may_be_skipped_if_small(tmp_path):
 def test_masks_of_objects_become_label_maps(tmp_path, write):
     names = ["square", "disc"]
     root = write(tmp_path / "data")
-    data, probed = find_labels(root, "segment"), find_labels(root, "dense")
-    assert data == probed
+    data = find_labels(root, "segment")
+    assert data == find_labels(root, "dense")
     assert data.classes == ["background", *(names if write is write_coco else names[::-1])]
+
     write_labels(data, tmp_path / "labels", "segment")
     content = json.loads((tmp_path / "labels/val.json").read_text())
     for item, image in zip(content["data_list"], data.val, strict=True):
@@ -158,7 +162,7 @@ def test_a_class_may_be_called_background(tmp_path):
     assert find_labels(tmp_path, "dense").classes == ["no object", "square", "background"]
 
 
-def test_label_maps_of_objects_crowds_and_boxes():
+def test_small_objects_are_in_front_of_large_ones_in_a_label_map():
     things = (
         Object(1, segmentation=[[1, 1, 3, 1, 3, 3, 1, 3]]),
         Object(2, segmentation={"size": [4, 6], "counts": [0, 12, 12]}),  # its left half
@@ -172,8 +176,14 @@ def test_label_maps_of_objects_crowds_and_boxes():
         [2, 1, 1, 0, 0, 0],
         [2, 2, 2, 255, 0, 0],
     ]
+
+
+def test_run_lengths_must_fill_their_image():
     with pytest.raises(ValueError, match="run lengths must sum up to .* 4 x 6"):
         object_mask({"size": [4, 6], "counts": "zzzz"}, 6, 4)
+
+
+def test_an_image_of_an_object_without_a_place_is_ignored():
     whole = read_label_map(LabelledImage("a.jpg", (Object(1),), size=(6, 4)))
     assert (whole == 255).all()
 
@@ -181,7 +191,9 @@ def test_label_maps_of_objects_crowds_and_boxes():
 def write_numbered(root, images, named, num=6):
     """Write numbered images, and a COCO file with another pattern of names."""
     names = [named.format(i) for i in range(num)]
-    paths = [each.format(i) for i in range(num) for each in images]
+    paths = []
+    for i in range(num):
+        paths += [each.format(i) for each in images]
     write_listed(root, paths, names, file="masks.json")
     return names
 
@@ -237,6 +249,10 @@ def test_images_of_voc_in_a_folder_named_like_masks(tmp_path):
     assert (data.layout, len(data.train), len(data.val)) == ("PASCAL VOC", 5, 1)
 
 
+def objects_by_name(images):
+    return [(Path(image.path).name, image.objects) for image in images]
+
+
 def in_upper_case(root):
     for name in ("images", "labels"):
         (root / name).rename(root / name.title())
@@ -274,6 +290,5 @@ def test_folders_of_yolo_by_other_tools(tmp_path, change):
     data = find_labels(root, "detect")
     assert data.classes == plain.classes == ["disc", "square"]
     assert (data.split, plain.split) == ("the data's own train and val",) * 2
-    for found, expected in ((data.train, plain.train), (data.val, plain.val)):
-        pairs = [[(Path(x.path).name, x.objects) for x in images] for images in (found, expected)]
-        assert pairs[0] == pairs[1]
+    assert objects_by_name(data.train) == objects_by_name(plain.train)
+    assert objects_by_name(data.val) == objects_by_name(plain.val)

@@ -1,3 +1,5 @@
+"""Every command reads the same images, classes and splits of a folder."""
+
 import pytest
 import torch
 from helpers.datasets.image_folders import build
@@ -23,42 +25,56 @@ from mmssprl.registry import DATASETS
 
 
 def write_difficult(root):
-    """VOC with objects whose class is unknown to probe and training."""
+    """VOC with objects of a class that probe and training do not know."""
     write_voc(root)
     replaced("Annotations/img_000.xml", "</name>", "</name><difficult>1</difficult>")(root)
     return root
 
 
 BOXED = [write_coco, write_voc, write_yolo, write_difficult]
+of_each_layout = pytest.mark.parametrize("write", [*BOXED, write_masks, write_class_folders])
 
 
-@pytest.mark.parametrize("write", [*BOXED, write_masks, write_class_folders])
-def test_finetune_probe_and_compare_read_the_same(tmp_path, write):
+@of_each_layout
+def test_finetune_reads_what_probe_does(tmp_path, write):
     root = write(tmp_path / "any name")
     data = find_labels(root, "classify")
-    wanted = [[image.path for image in images] for images in (data.train, data.val)]
-    num_images = len(data.train) + len(data.val)
+    train = [image.path for image in data.train]
+    val = [image.path for image in data.val]
     for found in (find_probe_data(root), ProbeHook(str(root)).data, read_images(root, "test")):
-        assert [found.train.paths, found.test.paths] == wanted
+        assert [found.train.paths, found.test.paths] == [train, val]
         assert found.classes == data.classes
-        shown = [{*row.nonzero().flatten().tolist()} for row in found.test.labels]
-        assert shown == [set(image.labels) for image in data.val]
-    for split in ("test", "held-out"):
-        # What is trained with labels has those of the probe.
-        images, found = list_images(tmp_path / "lists", root, split), read_images(root, split).train
-        dataset = DATASETS.build({**images.labelled, "pipeline": []})
-        items = [dataset.get_data_info(i) for i in range(len(dataset))]
-        assert [item["img_path"] for item in items] == found.paths
-        scores = torch.stack([torch.from_numpy(item["gt_score"]) for item in items])
-        assert torch.equal(scores, found.labels.float())
-        assert (-1 in scores) == (write is write_difficult)
-        assert images.list_file.read_text().splitlines() == found.paths
-        assert (images.num_images, images.num_classes) == tuple(found.labels.shape)
-    assert add_probe(Config({}), str(root))[0].startswith(f"{num_images} images")
+        for row, image in zip(found.test.labels, data.val, strict=True):
+            assert {*row.nonzero().flatten().tolist()} == image.labels
+
+
+@of_each_layout
+@pytest.mark.parametrize("split", ["test", "held-out"])
+def test_compare_trains_on_the_labels_of_the_probe(tmp_path, write, split):
+    root = write(tmp_path / "any name")
+    images = list_images(tmp_path / "lists", root, split)
+    found = read_images(root, split).train
+    assert images.list_file.read_text().splitlines() == found.paths
+    assert (images.num_images, images.num_classes) == tuple(found.labels.shape)
+
+    dataset = DATASETS.build({**images.labelled, "pipeline": []})
+    items = [dataset.get_data_info(i) for i in range(len(dataset))]
+    assert [item["img_path"] for item in items] == found.paths
+    scores = torch.stack([torch.from_numpy(item["gt_score"]) for item in items])
+    assert torch.equal(scores, found.labels.float())
+    assert (-1 in scores) == (write is write_difficult)
+
+
+@of_each_layout
+def test_labels_are_described_in_a_line(tmp_path, write):
+    root = write(tmp_path / "any name")
+    data = find_labels(root, "classify")
+    num_images = len(data.images)
     text, *warnings = data.describe().splitlines()
     assert warnings == [f"warning: {each}" for each in data.warnings]
     assert text.startswith(f"{data.root}: {data.layout}, {num_images} images (")
     assert ("32 boxes" in text) == (write in BOXED)
+    assert add_probe(Config({}), str(root))[0].startswith(f"{num_images} images")
 
 
 def test_compare_trains_on_the_folder_of_a_given_file(tmp_path):

@@ -12,16 +12,19 @@ from mmssprl.datasets.labels import find_labels
 def write_poses(root, points):
     """YOLO boxes, each followed by the values of ``points`` of its centre and sides."""
     for path in write_yolo(root).glob("labels/*/*.txt"):
-        lines = path.read_text().splitlines()
-        boxes = [[*map(float, line.split()[1:])] for line in lines]
-        rows = [[line, *map(str, points(*box))] for line, box in zip(lines, boxes, strict=True)]
-        path.write_text("\n".join(map(" ".join, rows)))
+        rows = []
+        for line in path.read_text().splitlines():
+            box = map(float, line.split()[1:])
+            rows.append(" ".join([line, *map(str, points(*box))]))
+        path.write_text("\n".join(rows))
     return root
 
 
 def in_the_box(x, y, w, h, *, num, seen):
-    shares = (np.arange(num) + 1) / (num + 1) - 0.5
-    return [value for s in shares for value in (x + s * w, y + s * h, *seen)]
+    values = []
+    for share in (np.arange(num) + 1) / (num + 1) - 0.5:
+        values += [x + share * w, y + share * h, *seen]
+    return values
 
 
 @pytest.mark.parametrize("num", [1, 2, 4, 5, 17])
@@ -39,7 +42,7 @@ def test_points_at_0_are_unknown(tmp_path):
     assert "32 lines are of poses" in find_labels(root, "detect").warnings[0]
 
 
-def test_points_beside_the_box_are_those_of_a_polygon(tmp_path):
+def test_points_outside_of_the_box_are_corners_of_a_polygon(tmp_path):
     root = write_poses(tmp_path, lambda x, y, w, h: (x, y + 0.3, x, y))
     assert not any("poses" in warning for warning in find_labels(root, "detect").warnings)
 

@@ -9,6 +9,7 @@ from helpers.datasets.label_changes import first
 from helpers.datasets.labelled_folders import (
     HEIGHT,
     WIDTH,
+    all_shapes,
     box_of,
     images_of,
     mask_of,
@@ -22,7 +23,7 @@ from helpers.datasets.labelled_folders import (
 from PIL import Image
 
 from mmssprl.datasets.labels import find_labels
-from mmssprl.datasets.labels.label_maps import object_mask
+from mmssprl.datasets.labels.object_masks import object_mask
 
 NUM = 12
 
@@ -48,8 +49,7 @@ def write_coco(root, *, says=(WIDTH, HEIGHT), orientation=1, labels=1, factor=1,
     def edit(content):
         for image in content["images"]:
             image.update(width=says[0], height=says[1])
-        shapes = ((index, shape) for index in range(NUM) for shape in shapes_of(index))
-        for annotation, shape in zip(content["annotations"], shapes, strict=True):
+        for annotation, shape in zip(content["annotations"], all_shapes(NUM), strict=True):
             mask = moved(mask_of(*shape), labels, factor)
             annotation.update(bbox=box_around(mask), segmentation=masks(mask))
 
@@ -100,10 +100,14 @@ def test_labels_of_the_stored_pixels_are_turned(tmp_path, orientation, masks):
     assert "12 of 12 images have labels of the stored pixels" in data.warnings[0]
 
 
-def test_boxes_decide_before_the_sizes_of_turned_images_and_for_all(tmp_path):
+def test_boxes_decide_before_the_sizes_of_turned_images(tmp_path):
     check(find_labels(write_coco(tmp_path, orientation=6, says=STORED), "detect"))
     for says in [(WIDTH, HEIGHT), *UNKNOWN]:
         check(find_labels(write_coco(tmp_path, orientation=6, labels=6, says=says), "detect"))
+
+
+def test_boxes_of_turned_images_must_all_be_of_one_frame(tmp_path):
+    write_coco(tmp_path, orientation=6, labels=6)
     first("annotations", bbox=[40, 2, 8, 8], segmentation=[])(tmp_path)
     refused(tmp_path, "detect", "or all of the stored pixels, but the 12 images .* have both")
 
@@ -129,19 +133,16 @@ def test_sizes_that_explain_nothing_are_refused(tmp_path, says, factor):
         refused(root, task, match)
 
 
-@pytest.mark.parametrize(
-    ("options", "match"),
-    [
-        ({"factor": 2, "masks": run_lengths_of}, "are 48 x 40 px and 96 x 80 px; correct"),
-        *(
-            ({"says": says, "factor": 3, "masks": masks}, f"12 images have a {kind} outside")
-            for says in UNKNOWN
-            for masks, kind in ((polygons_of, "polygon"), (lambda mask: [], "box"))
-        ),
-    ],
-)
-def test_labels_outside_of_their_images_are_refused(tmp_path, options, match):
-    refused(write_coco(tmp_path, **options), "detect", match)
+def test_run_lengths_of_another_size_are_refused(tmp_path):
+    root = write_coco(tmp_path, factor=2, masks=run_lengths_of)
+    refused(root, "detect", "are 48 x 40 px and 96 x 80 px; correct")
+
+
+@pytest.mark.parametrize("says", UNKNOWN)
+@pytest.mark.parametrize(("kind", "masks"), [("polygon", polygons_of), ("box", lambda mask: [])])
+def test_labels_outside_of_their_images_are_refused(tmp_path, says, kind, masks):
+    root = write_coco(tmp_path, says=says, factor=3, masks=masks)
+    refused(root, "detect", f"12 images have a {kind} outside")
 
 
 def test_shares_of_yolo_are_those_of_a_turned_image_as_shown(tmp_path):

@@ -42,11 +42,15 @@ def write_lists(root, train, val, first=9, text="{}\n"):
         path.parent.mkdir(parents=True, exist_ok=True)
         below = [str(name.relative_to(root).with_suffix("")) for name in part]
         path.write_text("".join(text.format(name) for name in below))
-    return [{str(path) for path in part} for part in parts]
+    return [{*map(str, part)} for part in parts]
+
+
+def paths_of(images):
+    return {image.path for image in images}
 
 
 def paths(data):
-    return [{image.path for image in images} for images in (data.train, data.val)]
+    return [paths_of(data.train), paths_of(data.val)]
 
 
 LISTS = [
@@ -132,16 +136,15 @@ def test_an_image_in_both_lists_is_refused(tmp_path):
     refused(root, "detect", "no image may be in train and in val, but 1 are, .*img_002.jpg")
 
 
-def test_lists_that_differ_from_the_folders_are_told(tmp_path):
+def test_lists_that_differ_from_the_folders_are_warned_of(tmp_path):
     root = write_yolo(tmp_path, num_val=10)
     (root / "train.txt").write_text("images/train/0.jpg\nimages/val/20.jpg\n")
     (root / "val.txt").write_text("images/val/21.jpg\n")
     data = find_labels(root, "detect")
     assert [len(data.train), len(data.val)] == [16, 10]
     [warning] = data.warnings
-    assert (
-        "train.txt differ in 1 of 3, for example images/val/20.jpg; those of the folders" in warning
-    )
+    expected = "train.txt differ in 1 of 3, for example images/val/20.jpg; the split of the"
+    assert expected in warning
 
 
 def test_lists_that_agree_with_the_folders_are_not_warned_of(tmp_path):
@@ -151,7 +154,7 @@ def test_lists_that_agree_with_the_folders_are_not_warned_of(tmp_path):
     assert find_labels(root, "detect").warnings == []
 
 
-def test_two_pairs_of_lists_that_differ_are_told(tmp_path):
+def test_two_pairs_of_lists_that_differ_are_warned_of(tmp_path):
     root = without_split(write_voc)(tmp_path)
     write_lists(root, "train.txt", "val.txt", 14)
     write_lists(root, "splits/train.txt", "splits/val.txt", 10)
@@ -169,18 +172,22 @@ def write_classes(root, where):
     return root
 
 
+def number_of(image):
+    return int(Path(image.path).stem)
+
+
 PLACES = ["{title}/{split}", "archive/{title}/{split}", "archive/{split}/{title}"]
 PLACES += ["{split}/images/{title}", "a/b/{split}/{title}", "a/{title}/{split}/deep"]
 
 
 @pytest.mark.parametrize("where", PLACES)
-def test_folders_of_classes_and_splits_in_any_order_and_in_another_folder(tmp_path, where):
+def test_folders_name_classes_next_to_splits_in_any_order(tmp_path, where):
     data = find_labels(write_classes(tmp_path, where), "classify")
     assert data.classes == ["disc", "square"]
     assert data.split == "the data's own train and val"
-    numbers = [{int(Path(path).stem) % 3 for path in part} for part in paths(data)]
-    assert numbers == [{0, 1}, {2}]
-    assert [image.label for image in data.val] == [int(Path(i.path).stem) % 2 for i in data.val]
+    assert {number_of(image) % 3 for image in data.train} == {0, 1}
+    assert {number_of(image) % 3 for image in data.val} == {2}
+    assert [image.label for image in data.val] == [number_of(image) % 2 for image in data.val]
 
 
 def test_classes_in_another_folder(tmp_path):
@@ -188,16 +195,14 @@ def test_classes_in_another_folder(tmp_path):
     assert (data.classes, len(images_of(data))) == (["disc", "square"], 20)
 
 
-def test_folders_of_splits_in_some_classes_are_told(tmp_path):
+def test_folders_of_splits_in_some_classes_are_warned_of(tmp_path):
     root = write_classes(tmp_path, "{title}/{split}")
     for path in [*(root / "square").rglob("*.jpg")]:
         path.rename(root / "square" / path.name)
     data = find_labels(root, "classify")
     assert data.split.endswith("held out, seed 0")
-    assert (
-        "folders named train, val or test in those of the classes are not used: 12 images"
-        in (data.warnings[0])
-    )
+    warning = "folders named train, val or test in folders of classes are not used: 12 images"
+    assert warning in data.warnings[0]
 
 
 def test_a_class_may_be_called_train(tmp_path):

@@ -21,6 +21,14 @@ def shapes_of(index):
     return [(0,), (1,), (0, 1)][index % 3]
 
 
+def all_shapes(num=12):
+    """Image and shape of each object in the first images."""
+    found = []
+    for index in range(num):
+        found += [(index, shape) for shape in shapes_of(index)]
+    return found
+
+
 def box_of(index, shape):
     """x, y, width and height of a shape of an image."""
     return 2 + index % 5 + 22 * shape, 4 + index % 7, 16, 16

@@ -17,35 +17,54 @@ def test_folders_without_losses_or_a_pretraining_are_named(tmp_path):
         draw_losses(tmp_path)
 
 
-def test_panels_are_of_what_the_log_has():
-    records = [
-        {"epochs_done": 2.0 * i, "progress": i / 4, "lr": 0.1, "embedding_spread": 0.1 * i}
-        | {"code_perplexity_s0": 0.3, "code_perplexity_s1": 0.2 * i}
-        for i in (1, 2)
-    ]
-    before = [Probe(0, 0.1, "random"), Probe(0, 0.5, "supervised")]
-    probes = [*before, Probe(4, 0.4, "trained")]
-    figure = draw_health(records, probes)
-    panels = {axes.get_title(loc="left"): axes for axes in figure.axes}
-    assert list(panels) == ["embedding spread", "code perplexity / K", "mAP of the probes, %"]
+RECORDS = [
+    {"epochs_done": 2.0 * i, "progress": i / 4, "lr": 0.1, "embedding_spread": 0.1 * i}
+    | {"code_perplexity_s0": 0.3, "code_perplexity_s1": 0.2 * i}
+    for i in (1, 2)
+]
+
+
+def labels_of(axes):
+    return [line.get_label() for line in axes.lines]
+
+
+def test_panels_of_health_are_of_what_the_log_has():
+    panels = {axes.get_title(loc="left"): axes for axes in draw_health(RECORDS).axes}
+    assert [*panels] == ["embedding spread", "code perplexity / K"]
     (spread,) = panels["embedding spread"].lines
     assert spread.get_xydata().tolist() == [[2, 0.1], [4, 0.2]]
-    labels = [line.get_label() for line in panels["code perplexity / K"].lines]
-    assert labels == ["image", "level 1"]
-    linear, supervised = panels["mAP of the probes, %"].lines
-    assert linear.get_xydata().tolist() == [[0, 10], [4, 40]]
-    assert supervised.get_label() == "linear, supervised weights"
-    assert supervised.get_xydata().tolist() == [[0, 50], [4, 50]]
-    halves = [Probe(0, None, "start", other_half=0.5), Probe(0, None, "random", other_half=0.4)]
-    *_, axes = draw_health(records, [*halves, Probe(4, other_half=0.6)]).axes
-    assert axes.get_title(loc="left") == "other halves found, %"
-    labels = [line.get_label() for line in axes.lines]
-    assert labels == ["found", "found, start weights", "found, random weights"]
+    assert labels_of(panels["code perplexity / K"]) == ["image", "level 1"]
+
+
+def test_a_log_without_health_has_no_panels():
     assert draw_health([{"epochs_done": 1.0, "progress": 0.5, "lr": 0.1}]) is None
+
+
+def test_probes_begin_at_random_weights():
+    probes = [Probe(0, 0.1, "random"), Probe(0, 0.5, "supervised"), Probe(4, 0.4, "trained")]
+    *_, axes = draw_health(RECORDS, probes).axes
+    assert axes.get_title(loc="left") == "mAP of the probes, %"
+    assert labels_of(axes) == ["linear", "linear, supervised weights"]
+    linear, supervised = axes.lines
+    assert linear.get_xydata().tolist() == [[0, 10], [4, 40]]
+    assert supervised.get_xydata().tolist() == [[0, 50], [4, 50]]
+
+
+def test_probes_without_labels_are_of_halves():
+    halves = [Probe(0, None, "start", other_half=0.5), Probe(0, None, "random", other_half=0.4)]
+    *_, axes = draw_health(RECORDS, [*halves, Probe(4, other_half=0.6)]).axes
+    assert axes.get_title(loc="left") == "other halves found, %"
+    assert labels_of(axes) == ["found", "found, start weights", "found, random weights"]
+
+
+def test_cosines_to_the_teacher_are_in_one_panel():
     names = ["cosine_distill_s0", "cosine_shuffled_distill_s0", "cosine_distill_s1", "cosine_cells"]
     (axes,) = draw_health([{"epochs_done": 1.0, **dict.fromkeys(names, 0.1)}]).axes
     assert axes.get_title(loc="left") == "cosine to the teacher"
-    assert [line.get_label() for line in axes.lines] == ["image", "another image", "cells"]
+    assert labels_of(axes) == ["image", "another image", "cells"]
     assert axes.get_ylim()[0] == 0
+
+
+def test_a_negative_cosine_is_in_its_panel():
     (axes,) = draw_health([{"epochs_done": 1.0, "cosine_cells": -0.1}]).axes
     assert axes.get_ylim()[0] < -0.1

@@ -27,14 +27,22 @@ def test_an_extreme_cell_leaves_the_others_their_colours():
     assert 0.3 < others.mean() < 0.7
 
 
-def test_the_command_draws_several_backbones_and_equal_names_get_their_folders(tmp_path):
-    files = [str(write_weights(tmp_path / folder)) for folder in ("one", "two")]
+def draw(tmp_path, *words):
+    """Return the SVG that the command draws of two images."""
     for i in range(2):
         save(tmp_path / "images" / f"{i}.png", i, (40, 40))
     out = tmp_path / "maps.svg"
-    arguments = ["visualize", "features", str(tmp_path / "images"), str(out), "--overwrite"]
-    assert main([*arguments, "--weights", files[0], "random"]) == 0
-    assert out.read_text().count("448 px, 28 x 28 cells") == 2
-    assert main([*arguments, "--image-px", "64", "--weights", *files]) == 0
-    text = out.read_text()
-    assert (text.count("64 px, 4 x 4 cells"), "one/" in text, "two/" in text) == (2, True, True)
+    assert main(["visualize", "features", str(tmp_path / "images"), str(out), *words]) == 0
+    return out.read_text()
+
+
+def test_the_command_draws_several_backbones(tmp_path):
+    text = draw(tmp_path, "--weights", str(write_weights(tmp_path)), "random")
+    assert text.count("448 px, 28 x 28 cells") == 2
+
+
+def test_backbones_of_one_name_get_their_folders(tmp_path):
+    files = [str(write_weights(tmp_path / folder)) for folder in ("one", "two")]
+    text = draw(tmp_path, "--image-px", "64", "--weights", *files)
+    assert text.count("64 px, 4 x 4 cells") == 2
+    assert text.count("one/") == text.count("two/") == 1

@@ -15,7 +15,9 @@ from mmssprl.reporting.pictures.prototype_map import draw_prototype_map
 from mmssprl.reporting.pictures.prototypes import draw_prototype_parts
 from mmssprl.weights.backbone import build_model
 
-RED, GREEN, BLUE = 4, 1, 7
+RED = 4
+GREEN = 1
+BLUE = 7
 COLOURS = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255)}
 
 
@@ -49,7 +51,8 @@ def colour_model(tmp_path):
     model = build_model(spec)
     model.backbone = Pixels()  # pooled, their mean colour
     for head, prototypes in zip(model.neck.heads, model.head.prototypes, strict=True):
-        head.weight.data, head.bias.data = torch.eye(3), torch.zeros(3)
+        head.weight.data = torch.eye(3)
+        head.bias.data = torch.zeros(3)
         prototypes.weight.data.fill_(-1.0)
         for number, name in ((RED, "red"), (GREEN, "green"), (BLUE, "blue")):
             prototypes.weight.data[number] = torch.tensor(COLOURS[name]) / 255
@@ -63,15 +66,21 @@ def found(tmp_path_factory):
     return Assignments.of(colour_model(folder), UnlabeledImages(str(write_colours(folder))))
 
 
-def test_choices_and_the_nearest_are_those_of_the_colours(found):
+def test_crops_choose_the_prototype_of_their_colour(found):
     assert found.indices == [0, 1, 2, 3, 4]
     assert found.counts(0)[[RED, GREEN]].tolist() == [3, 2]
     # The upper left quarter of the two green images is blue.
     assert found.counts(1)[[RED, GREEN, BLUE]].tolist() == [12, 6, 2]
     assert found.most_chosen(1, 3, [3, 4]) == [(GREEN, 0.75), (BLUE, 0.25)]
+
+
+def test_the_nearest_crops_are_of_different_images(found):
     assert found.nearest(0, GREEN, 2) == [(3, 0), (4, 0)]
     assert found.nearest(1, BLUE, 9)[:2] == [(3, 0), (4, 0)]
     assert len(found.nearest(1, BLUE, 9)) == 5  # an image gives one crop
+
+
+def test_a_tile_is_cut_at_the_box_of_its_crop(found):
     assert found.boxes[1][3, 0].tolist() == [8, 8, 24, 24]  # of 64 px, 16 in the middle of 32
     tile, _ = found.tiles(1, BLUE, 2, "words")
     assert (tile.picture == np.array(COLOURS["blue"])).all()
@@ -94,21 +103,33 @@ def texts(figure):
     return "\n".join(parts)
 
 
-def test_a_prototype_has_its_parts_and_its_neighbours(found):
+@pytest.fixture(scope="module")
+def parts(found):
     weights = found.model.head.correlation[0].weight.data  # (K_0, K_1)
     weights[GREEN] = torch.linspace(0.1, 0.2, weights.shape[1])
     weights[GREEN, 3] = 0.9
-    figure = draw_prototype_parts(found, GREEN)
-    told = texts(figure)
-    assert "prototype 1 of the image (40% of 5 images)" in told
-    assert f"{GREEN}: chosen by 75% of the patches" in told
-    assert f"{BLUE}: chosen by 25% of the patches" in told
-    assert "3: weight 0.90 in g_1" in told
-    image = figure.axes[0].images[0].get_array()
-    orange, blue = (np.array(to_rgb(colour)) * 255 for colour in CATEGORIES[:2])
-    assert (np.abs(image - orange).max(-1) < 9).sum() > (np.abs(image - blue).max(-1) < 9).sum() > 0
-    told = texts(draw_prototype_map(found))
-    assert "choose 2 of them" in told
+    return draw_prototype_parts(found, GREEN)
+
+
+def test_the_parts_of_a_prototype_are_named(parts):
+    words = texts(parts)
+    assert "prototype 1 of the image (40% of 5 images)" in words
+    assert f"{GREEN}: chosen by 75% of the patches" in words
+    assert f"{BLUE}: chosen by 25% of the patches" in words
+    assert "3: weight 0.90 in g_1" in words
+
+
+def test_the_parts_of_a_prototype_are_outlined_in_their_colours(parts):
+    image = parts.axes[0].images[0].get_array()
+    often, seldom = (np.array(to_rgb(colour)) * 255 for colour in CATEGORIES[:2])
+    num_often = (np.abs(image - often).max(-1) < 9).sum()
+    num_seldom = (np.abs(image - seldom).max(-1) < 9).sum()
+    assert num_often > num_seldom > 0
+
+
+def test_a_prototype_is_next_to_its_nearest_one(found):
+    words = texts(draw_prototype_map(found))
+    assert "choose 2 of them" in words
     red, green = found.model.head.prototypes[0].weight[[RED, GREEN]]
     cosine = torch.cosine_similarity(red, green, dim=0)
-    assert f"{GREEN}: cosine {cosine:.2f}" in told or f"{RED}: cosine {cosine:.2f}" in told
+    assert f"{GREEN}: cosine {cosine:.2f}" in words or f"{RED}: cosine {cosine:.2f}" in words

@@ -31,17 +31,31 @@ def test_a_pasted_crop_is_marked_where_it_is(flip):
     assert names[3:] == ["crop, in black anchor", "crop"]
 
 
-def test_a_mask_hides_its_region_and_the_other_view_has_it():
+@pytest.fixture(scope="module")
+def masked():
+    """The views of MaskCo: a region is hidden in the first, and read in the second."""
     (drawn,) = cut_views(config_of("maskco"), ramp())
-    masked, same, others = drawn.regions
     assert [region.view for region in drawn.regions] == [0, 1, 1]
-    left, top, right, bottom = masked.boxes[0, 0].round().int().tolist()
-    seen, cut = drawn.augmented[0, 0].astype(int), drawn.cut[0, 0]
+    return drawn
+
+
+def place_of(region):
+    left, top, right, bottom = region.boxes[0, 0].round().int().tolist()
+    return np.s_[top:bottom, left:right]
+
+
+def test_a_mask_hides_its_region(masked):
+    seen = masked.augmented[0, 0].astype(int)
+    cut = masked.cut[0, 0]
     is_hidden = np.zeros(cut.shape[:2], bool)
-    is_hidden[top:bottom, left:right] = True
+    is_hidden[place_of(masked.regions[0])] = True
     assert len(np.unique(seen[is_hidden], axis=0)) == 1
     np.testing.assert_allclose(seen[~is_hidden], cut[~is_hidden], atol=1)
-    x1, y1, x2, y2 = same.boxes[0, 0].int().tolist()
-    first, second = cut[top:bottom, left:right], drawn.augmented[1, 0][y1:y2, x1:x2]
-    np.testing.assert_allclose(second.mean(axis=(0, 1)), first.mean(axis=(0, 1)), atol=4)
+
+
+def test_the_other_view_has_the_masked_region(masked):
+    first, same, others = masked.regions
+    hidden = masked.cut[0, 0][place_of(first)]
+    shown = masked.augmented[1, 0][place_of(same)]
+    np.testing.assert_allclose(shown.mean(axis=(0, 1)), hidden.mean(axis=(0, 1)), atol=4)
     assert others.boxes.shape == (1, 3, 4)

@@ -24,19 +24,26 @@ def views(tmp_path):
     return write_config(tmp_path, "")
 
 
-def test_every_scale_in_order_and_boxes_show_what_the_crops_hold(views):
+def test_views_are_drawn_alike_each_time(views):
     before = torch.random.get_rng_state()
     slots, again = (cut_views(Config.fromfile(views), ramp()) for _ in range(2))
     assert torch.equal(torch.random.get_rng_state(), before)
     for drawn, same in zip(slots, again, strict=True):
         assert np.array_equal(drawn.augmented, same.augmented)
+
+
+def test_every_scale_is_drawn_in_order(views):
+    slots = cut_views(Config.fromfile(views), ramp())
     assert [(s.slot.role, s.slot.scale, s.cut.shape[:3]) for s in slots] == [
         ("image", 0, (2, 1, 32)),
         ("small", 0, (3, 1, 16)),
         ("patch", 1, (2, 4, 16)),
         ("patch", 2, (2, 9, 20)),
     ]
-    for drawn in slots:
+
+
+def test_boxes_show_what_the_crops_hold(views):
+    for drawn in cut_views(Config.fromfile(views), ramp()):
         left, top, right, bottom = np.moveaxis(drawn.boxes, -1, 0)  # (V, P) each
         red, green = drawn.cut.mean(axis=(2, 3))[..., :2].transpose(2, 0, 1)
         np.testing.assert_allclose(red, 255 * (left + right) / 320, atol=3)
@@ -46,11 +53,13 @@ def test_every_scale_in_order_and_boxes_show_what_the_crops_hold(views):
 
 
 class TestDrawViews:
-    def test_a_row_for_each_role_and_scale_with_patches_where_they_lie(self, views, image):
+    def test_each_scale_has_a_row(self, views, image):
         figure = draw_views(views, image)
         texts = [axes.get_title(loc="left") for axes in figure.axes]
         assert texts.count("V, cut") == texts.count("V', augmented") == 3
         assert texts[::5] == ["Image views", "Small views", "Level 1", "Level 2"]
+
+    def test_patches_are_where_they_are_in_the_image(self, views):
         for side, level in enumerate(cut_views(Config.fromfile(views), ramp())[2:], start=2):
             px = level.cut.shape[2]
             for crops in level.cut:
@@ -65,7 +74,7 @@ class TestDrawViews:
         tile = draw_views(views, image).axes[-5]
         assert tile.texts[0].get_text() == "3 of 3 x 3 patches of 20 px"
 
-    def test_the_command_writes_and_does_not_replace(self, tmp_path, views, image):
+    def test_the_command_does_not_replace_its_picture(self, tmp_path, views, image):
         out = tmp_path / "out.png"
         argv = ["visualize", "views", str(views), str(image), str(out)]
         assert [main(words) for words in (argv, argv)] == [0, 2]
@@ -73,14 +82,14 @@ class TestDrawViews:
 
 
 @pytest.mark.parametrize(("method", "rows"), [("swav-small", [0, 0]), ("pyramid-only", [0, 1, 2])])
-def test_the_method_has_its_small_views_and_only_its_own_terms(method, rows):
+def test_a_method_without_levels_or_terms_is_drawn_without_them(method, rows):
     (axes,) = draw_method(BY_KEY[method].config_at("scenes"), ramp()).axes
     texts = [text.get_text() for text in axes.texts]
     assert [int(text[4]) for text in texts if text.startswith("s = ")] == rows
     assert not any("Eq. 3" in text or text.startswith("$g_") for text in texts)
 
 
-def test_the_method_has_scales_prototypes_and_learners_of_the_config(views):
+def test_the_method_has_the_numbers_of_the_config(views):
     (axes,) = draw_method(Config.fromfile(views), ramp()).axes
     texts = [text.get_text() for text in axes.texts]
     for s, (what, num) in enumerate((("image in 32", 20), ("4 patches", 10), ("9 patches", 10))):
@@ -88,9 +97,16 @@ def test_the_method_has_scales_prototypes_and_learners_of_the_config(views):
         assert [text for text in texts if f"$C_{s}$: {num}" in text]
     assert {"$g_1$", "$g_2$"} <= set(texts)
     assert any("Eq. 3" in text for text in texts)
+
+
+def test_the_method_has_the_views_of_the_config(views):
+    (axes,) = draw_method(Config.fromfile(views), ramp()).axes
     # The image, its views, small ones, and two mosaics of each level: 2 x 2 of 16 px, 3 x 3 of 20.
     shapes = [picture.get_array().shape[:2] for picture in axes.images]
     assert shapes == [(120, 160), *[(32, 32)] * 2, *[(33, 33)] * 3, *[(62, 62)] * 2]
+
+
+def test_one_sampled_patch_is_said_in_the_singular(views):
     views.write_text(views.read_text().replace("patch_px=20", "patch_px=20, num_sampled=1"))
     (axes,) = draw_method(Config.fromfile(views), ramp()).axes
     assert "s = 2: 1 patch of 20 px" in [text.get_text() for text in axes.texts]
