@@ -13,9 +13,9 @@ from torch.nn import functional as F
 import mmssprl
 from mmssprl.cli import main
 from mmssprl.features import FeatureBackbone
-from mmssprl.probing import linear_classifier
+from mmssprl.probing import logistic_regression
 from mmssprl.probing.dense import cell_pixels, chance_miou, count_pixels
-from mmssprl.probing.linear_classifier import fit_linear_probe
+from mmssprl.probing.linear_classifier import fit_softmax_probe
 from mmssprl.probing.measures import mean_iou
 
 CPU = {"device": "cpu", "progress": False}
@@ -30,7 +30,7 @@ def test_weights_are_scikit_learns_on_flattened_cells(strength):
     labels[:, :, 13:] = 255
     x = torch.from_numpy(maps).flatten(2).mT.flatten(0, 1)  # (N, C)
     shares = torch.cat([cell_pixels(each, (3, 3), 4) for each in labels]).double() / 20
-    probe = fit_linear_probe(x, shares.float(), strengths=[strength], softmax=True)
+    probe = fit_softmax_probe(x, shares.float(), torch.arange(len(x)), strengths=[strength])
     # Each cell occurs once per class, weighted by its share and by the class.
     sums = shares.sum(dim=0)
     weights = sums**-0.5 * sums.sum() / sums.sqrt().sum()
@@ -114,7 +114,7 @@ def test_penalties_from_1_on_are_tried_until_two_are_behind(
     scores, chosen, num_tried, monkeypatch, tmp_path
 ):
     values = iter([*scores, 0.0])
-    monkeypatch.setattr(linear_classifier, "mean_iou", lambda confusion: (next(values), None))
+    monkeypatch.setattr(logistic_regression, "mean_iou", lambda confusion: (next(values), None))
     found = mmssprl.probe(model_of(COLOURS), write_halves(tmp_path), **CPU).dense
     assert found.strength == chosen
     assert [*map(float, found.held_out_mIoU)] == [1, 0.3, 0.1, 0.01, 1e-3, 1e-4, 1e-5][:num_tried]

@@ -12,7 +12,7 @@ from mmengine.config import Config
 from mmssprl.probing import ProbeHook, probe
 from mmssprl.probing import hook as probe_hook
 from mmssprl.probing.hook import Probe, weights_before
-from mmssprl.probing.linear_classifier import fit_linear_probe
+from mmssprl.probing.linear_classifier import fit_grouped_probe
 from mmssprl.probing.probe_file import read_probes
 from mmssprl.weights import load_network
 
@@ -55,8 +55,8 @@ def work_dir(data):
 def score_of(data, monkeypatch):
     """Return the score of `probe` for weights, with the hook's folds."""
     monkeypatch.setattr(
-        "mmssprl.probing.linear.fit_linear_probe",
-        lambda *args, **options: fit_linear_probe(*args, **{**options, "num_folds": 2}),
+        "mmssprl.probing.linear.fit_grouped_probe",
+        lambda *args, **options: fit_grouped_probe(*args, **{**options, "num_folds": 2}),
     )
     config = data.parent / "toy.py"
     Config.fromstring(PRETRAINING.format(images="images"), ".py").dump(config)

@@ -5,6 +5,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
 from mmssprl.probing import fit_linear_probe, mean_average_precision
+from mmssprl.probing.linear_classifier import fit_grouped_probe, fit_softmax_probe
 from mmssprl.registry import METRICS
 
 
@@ -69,14 +70,14 @@ def test_what_cannot_be_fitted_or_scored_is_refused():
         mean_average_precision(torch.zeros(2, 1), labels * 0)
 
 
-@pytest.mark.parametrize("softmax", [False, True])
+@pytest.mark.parametrize("fit", [fit_grouped_probe, fit_softmax_probe])
 @pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
 @pytest.mark.parametrize("where", [(3, slice(None)), (slice(None), 2), (5, 1)])
-def test_features_that_are_not_finite_are_refused_in_one_line(softmax, value, where):
+def test_features_that_are_not_finite_are_refused_in_one_line(fit, value, where):
     features, labels = toy()
     features[where] = value
     with pytest.raises(ValueError, match="those of the network do not; it has diverged .* lower"):
-        fit_linear_probe(features, labels.float(), softmax=softmax)
+        fit(features, labels.float(), torch.arange(len(labels)))
 
 
 @pytest.mark.parametrize("scale", [0, 1e-42, 1e-30, 1e-12, 1e18, 1e30])
