@@ -179,7 +179,7 @@ def best_weights(results: Sequence[ProbeResult]) -> tuple[str | None, str]:
 @called("weights", field="WEIGHTS")
 @called("config (--config)", field="--config")
 def _find_configs(weights: list[str], config: str | None) -> dict[str, Config]:
-    """Return the config of each file; 'random' and 'supervised' take that of the first file."""
+    """Return the config of each file; 'random' and 'supervised' take the first file's config."""
     files = [name for name in weights if name not in (RANDOM, SUPERVISED)]
     found = {name: find_config(name, config) for name in files}
     if len(files) == len(weights):
@@ -252,7 +252,7 @@ def score_features(
 
 
 def _accuracies(logits: Tensor, truth: Tensor, train_labels: Tensor) -> tuple[float, float]:
-    """Return the accuracy of logits (N, K), and that of the training images' largest class."""
+    """Return the accuracy of logits (N, K), and of always choosing the most frequent class."""
     classes = truth.argmax(dim=1)
     most_frequent = train_labels.sum(dim=0).argmax()
     accuracy = (logits.argmax(dim=1).cpu() == classes).float().mean().item()

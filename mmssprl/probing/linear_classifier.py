@@ -41,7 +41,7 @@ def fit_linear_probe(
 ) -> LinearProbe:
     """Fit one L2-regularised logistic regression per class, on images that are all different.
 
-    The arguments are those of ``fit_grouped_probe``.
+    Loss, arguments and errors are as in ``fit_grouped_probe``.
     """
     groups = torch.arange(len(labels))
     return fit_grouped_probe(
@@ -100,7 +100,7 @@ def fit_softmax_probe(
     The loss is ``-1/N sum_i sum_k v_k s_ik log softmax(W x_i + b)_k + lambda/2 ||W||^2``, with v
     from ``class_weights`` and the lambda of the best mIoU.
 
-    The other arguments and errors are those of ``fit_grouped_probe``; ``shares`` are (N, K) >= 0.
+    ``shares`` are (N, K) >= 0. The other arguments and errors are as in ``fit_grouped_probe``.
     """
     folds = _draw_folds(groups, num_folds, seed)
     return _fit(SoftmaxRegression, features.float(), shares, folds, strengths)
@@ -169,7 +169,7 @@ def _cross_validate(
             logits[left_out] = fitted(features[left_out])
 
         scores[strength] = kind.score(logits, labels)
-        # The last one of equals: mIoU may be that of the background for several penalties.
+        # The last one of equals: several penalties may find the background alone.
         latest_first = [*scores.values()][::-1]
         if latest_first.index(max(latest_first)) >= _PATIENCE:
             break
