@@ -139,24 +139,20 @@ def keep_maps(
         "num_cells": teacher.num_cells(px),
         "size": size,
     }
+    state = {**about, "teacher": teacher.name, "answer": teacher.answer, "done": 0, "seconds": 0.0}
     # Before the lock: a network drive may need minutes, and the processes of a node wait at once.
     stamps = stamps_of(images.stamp, len(images))
+
     folder.mkdir(parents=True, exist_ok=True)
     with wait_for(folder / MAPS):
         file = folder / STATE
-        state = {
-            **about,
-            "teacher": teacher.name,
-            "answer": teacher.answer,
-            "done": 0,
-            "seconds": 0.0,
-        }
         if file.is_file():
             with refuse_damaged(file, "the description of a teacher's maps", "delete it"):
                 state = dict(json.loads(file.read_text()))
             _check_description(folder, state, about, teacher)
             _check_files(folder, state)
             _check_images(folder, state, images, stamps)
+
         if state["done"] < len(images):
             run_pass(folder, teacher, images, state, num_workers)
             _check_files(folder, state)  # one may have been deleted in between
@@ -204,8 +200,8 @@ def _check_images(
         first = images.get_data_info(int(seen[changed[0]]))["img_path"]
         raise UserFileExistsError(
             f"{folder / MAPS} must be of these images, but the bytes of {len(changed):,} of "
-            f"{len(images):,} are not those that the teacher saw, first {on_one_line(first)}; "
-            f"{REMEDY.format(folder / STATE)}."
+            f"{len(images):,} have changed since the teacher saw them, first "
+            f"{on_one_line(first)}; {REMEDY.format(folder / STATE)}."
         )
     # The times of a copied folder, which is read once. After a kill some are new: all are true.
     identities[seen] = kept

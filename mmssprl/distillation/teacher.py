@@ -48,6 +48,7 @@ class Teacher(nn.Module):
                 f"a teacher must take 8-bit RGB images, but {name} takes {network.pixels}; give "
                 "another."
             )
+
         try:
             found = self(_stripes())
         except UserError:
@@ -57,6 +58,7 @@ class Teacher(nn.Module):
                 f"a teacher must take RGB images of any size, but {name} raises "
                 f"{first_line(error)}; give another."
             ) from error
+
         self.stride = max(1, _PROBE_PX // found.shape[2])
         self.check_grid(found, _PROBE_PX, 2 * _PROBE_PX)
         places = np.linspace(0, found.numel() - 1, _ANSWERS).astype(int)
@@ -79,7 +81,7 @@ class Teacher(nn.Module):
         rows, columns = maps.shape[2:]
         if (rows, columns) != (height // self.stride, width // self.stride):
             raise UserValueError(
-                "a teacher's map must have a cell for each square of the image, but that of "
+                "a teacher's map must have a cell for each square of the image, but the map of "
                 f"{self.name} has {rows} x {columns} cells for {height} x {width} px; give a "
                 "network that neither crops its borders nor pools to a fixed size."
             )

@@ -69,6 +69,7 @@ class TeacherInputs(Dataset):
             image = decode_image(data, self.images.get_data_info(index)["img_path"])
         except ImageReadError as error:
             return index, error, identity_of(stamp, data)
+
         grid = grid_of(image.shape[1], image.shape[2], self.num_cells)
         resized = resize(image, [side * self.stride for side in grid], antialias=True)
         return index, resized, identity_of(stamp, data)
@@ -87,6 +88,7 @@ def run_teacher(teacher: Teacher, batch: Sequence[Seen]) -> dict[int, np.ndarray
         found[index] = np.empty((0, 1), np.float32)
         if isinstance(image, Tensor):
             sizes.setdefault(image.shape, []).append((index, image))
+
     try:
         for (_, height, width), group in sizes.items():
             maps = teacher(torch.stack([image for _, image in group])).float().cpu()
@@ -113,7 +115,7 @@ def run_pass(
     state: dict[str, Any],
     num_workers: int,
 ) -> None:
-    """Finish a pass; the components are those of its first images."""
+    """Finish a pass; its first images define the components."""
     done = state["done"]
     # A pass that begins leaves nothing of an earlier one.
     arrays = kept_arrays(folder, state)

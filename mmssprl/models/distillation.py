@@ -48,7 +48,8 @@ class TeacherHead(nn.Module):
         super().__init__()
         if not 0 <= dense_weight <= 1:
             raise UserValueError(f"dense_weight must be from 0 to 1, but got {dense_weight}.")
-        self.layout, self.size = layout, size
+        self.layout = layout
+        self.size = size
         names = [f"distill_s{scale}" for scale in range(layout.num_scales)]
         self.weights = dict.fromkeys(names, 1 - dense_weight)
         if dense_weight:
@@ -82,6 +83,7 @@ class TeacherHead(nn.Module):
             side = math.isqrt(cells.shape[1])
             of_cells = cells_of_places(samples["places"][0][:NUM_PYRAMIDS], side)
             learned["cells"] = cells, of_cells.transpose(0, 1)
+
         targets = self.targets([each for _, each in learned.values()], samples)
         losses = {}
         for (name, (found, _)), target in zip(learned.items(), targets, strict=True):
@@ -106,7 +108,7 @@ class TeacherHead(nn.Module):
         return [part.unflatten(0, each.shape[:2]) for part, each in zip(parts, places, strict=True)]
 
     def loss_terms(self) -> dict[str, LossTerm]:
-        """Describe the terms whose weight is not zero: 1 is a cosine of 0, chance."""
+        """Describe the terms with a weight. A term of 1 is chance: the cosine is 0."""
         terms = {}
         for name, weight in self.weights.items():
             if weight > 0:
@@ -123,7 +125,7 @@ class PyramidDistillation(PyramidModel):
     Args:
         layout: The views, as in ``SSPRL``.
         backbone: As in ``SSPRL``; with ``dense_weight`` its last output must be a map.
-        neck: ``MultiHeadNeck``, whose ``out_channels`` are D.
+        neck: ``MultiHeadNeck``; its ``out_channels`` are D.
         data_preprocessor: ``PyramidPreprocessor``.
         dense_weight: As in ``TeacherHead``.
         num_chunks: As in ``SSPRL``.
@@ -166,12 +168,12 @@ class PyramidDistillation(PyramidModel):
 
 @MODELS.register_module()
 class AnchoredSSPRL(SSPRL):
-    """``SSPRL`` whose backbone also keeps learning the maps of the weights that it starts from.
+    """``SSPRL`` with a backbone that also keeps learning the maps of the weights it starts from.
 
     L = L_SSPRL + L_teacher, where the teacher is the start itself, as in ``pretrain --weights``.
 
     Args:
-        anchor_neck: ``MultiHeadNeck``, whose ``out_channels`` are D of ``TeacherHead``.
+        anchor_neck: ``MultiHeadNeck``; its ``out_channels`` are D of ``TeacherHead``.
         dense_weight: As in ``TeacherHead``.
         *given, **settings: As in ``SSPRL``.
 

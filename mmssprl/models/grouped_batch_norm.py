@@ -26,7 +26,7 @@ from .queues import join_ranks
 class GroupedBatchNorm(_BatchNorm):
     """BatchNorm that normalises equal slices of a batch separately, for inputs of any rank.
 
-    Parameters, buffers, their names and evaluation are those of BatchNorm. The running statistics
+    Parameters, buffers, their names and evaluation are as in BatchNorm. The running statistics
     follow the mean over the groups of their means and variances.
 
     BatchNorm's kernel runs once per group, which is twice as fast on a CPU as one call on
@@ -50,7 +50,8 @@ class GroupedBatchNorm(_BatchNorm):
             return super().forward(inputs)
         check_divides("bn_groups", self.num_groups, len(inputs))
         self.num_batches_tracked.add_(1)
-        tensors, outputs = (self.running_mean, self.running_var, self.weight, self.bias), []
+        tensors = (self.running_mean, self.running_var, self.weight, self.bias)
+        outputs = []
         for i, group in enumerate(inputs.chunk(self.num_groups)):
             # Weights such that all groups count equally at the end, and their mean by `momentum`.
             # This needs no tensor of all groups.
@@ -75,10 +76,12 @@ def group_batch_norms(network: nn.Module, num_groups: int) -> nn.Module:
                 f"track_running_stats=True, but got {network}; change the network's norm_cfg."
             )
         grouped = GroupedBatchNorm(network.num_features, num_groups, network.eps, network.momentum)
-        grouped.weight, grouped.bias = network.weight, network.bias
+        grouped.weight = network.weight
+        grouped.bias = network.bias
         for name, buffer in network.named_buffers():
             setattr(grouped, name, buffer)
         return grouped
+
     for name, child in network.named_children():
         setattr(network, name, group_batch_norms(child, num_groups))
     return network
@@ -125,7 +128,8 @@ def draw_order(step: int, batch_size: int, num_groups: int, device: torch.device
     """
     generator = torch.Generator(device).manual_seed(step)
     num_groups = num_groups if batch_size % num_groups == 0 else 1
-    all_groups, rows = num_groups * dist.get_world_size(), batch_size // num_groups
+    all_groups = num_groups * dist.get_world_size()
+    rows = batch_size // num_groups
     group = torch.arange(all_groups, device=device)[:, None]
     row = torch.arange(rows, device=device)
     shuffled = torch.rand(all_groups, rows, generator=generator, device=device).argsort(dim=1)

@@ -47,8 +47,8 @@ class ModuleBackbone(HiddenModule):
             shape = f" {tuple(last.shape)}" if isinstance(last, Tensor) else ""
             raise UserValueError(
                 "a backbone's last output must be a map (N, C, H, W) or a vector (N, C) for each "
-                f"image, but that of {self.model_name} is a {type(last).__name__}{shape}; give a "
-                "module that returns one."
+                f"image, but the output of {self.model_name} is a {type(last).__name__}{shape}; "
+                "give a module that returns one."
             )
         return (last,)
 

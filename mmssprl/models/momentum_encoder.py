@@ -2,6 +2,7 @@
 
 import copy
 import math
+from itertools import chain
 
 import torch
 from torch import Tensor, nn
@@ -45,7 +46,8 @@ class MomentumEncoder(nn.Module):
                 part.load_state_dict(followed.state_dict())
         else:
             averages: list[Tensor] = list(self.copies.parameters())
-            latest: list[Tensor] = [p for part in self._followed for p in part.parameters()]
+            parameters = (part.parameters() for part in self._followed)
+            latest: list[Tensor] = list(chain.from_iterable(parameters))
             torch._foreach_lerp_(averages, latest, 1 - momentum)
         self.num_updates += 1
 

@@ -62,7 +62,7 @@ class MultiHeadNeck(BaseModule):
         if len(features) != len(self.heads):
             raise UserValueError(
                 f"MultiHeadNeck: the neck has {len(self.heads)} scales, but the model gives "
-                f"features of {len(features)}; leave neck.layout out, it is that of the model."
+                f"features of {len(features)}; leave neck.layout out, the model sets it."
             )
         embeddings = []
         for head, each in zip(self.heads, features, strict=True):

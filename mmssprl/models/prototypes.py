@@ -1,6 +1,6 @@
 """Prototypes C_s, correlation learners g_s, and statistics of the assignments for the log.
 
-The legend is that of ``sinkhorn_head``.
+See the legend of ``sinkhorn_head``.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from ..pyramid import NUM_PYRAMIDS
 
 
 class _UnitRows(nn.Module):
-    """A linear map without bias whose rows are unit vectors."""
+    """A linear map without bias; its rows are unit vectors."""
 
     def __init__(self, in_channels: int, out_channels: int) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class AssignmentRecord(nn.Module):
     """
 
     last_use: Tensor
-    """Steps, over all scales; -1 is never. Checkpoints hold those of rank 0, which logs."""
+    """Steps, over all scales; -1 is never. Checkpoints hold the values of rank 0, which logs."""
 
     def __init__(self, counts: Sequence[int]) -> None:
         super().__init__()

@@ -150,14 +150,13 @@ class _SpareStatistics:
         self._network = network
 
     def __enter__(self) -> None:
-        # Layers in evaluation mode read their statistics and never write them.
-        self._own = [
-            (layer, name, buffer)
-            for layer in self._network.modules()
-            if layer.training
-            for name, buffer in layer.named_buffers(recurse=False)
-            if name in _STATISTICS
-        ]
+        self._own = []
+        for layer in self._network.modules():
+            # Layers in evaluation mode read their statistics and never write them.
+            if layer.training:
+                buffers = layer.named_buffers(recurse=False)
+                self._own += [(layer, name, each) for name, each in buffers if name in _STATISTICS]
+
         for layer, name, buffer in self._own:
             setattr(layer, name, torch.zeros_like(buffer))
 

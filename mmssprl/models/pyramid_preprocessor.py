@@ -86,7 +86,9 @@ class PyramidPreprocessor(BaseDataPreprocessor):
                 f"mean and std must be one number per channel, {num} here, std > 0, "
                 f"but got mean={tuple(mean)}, std={tuple(std)}; give one for each."
             )
-        self.mean, self.std = tuple(mean), tuple(std)
+        self.mean = tuple(mean)
+        self.std = tuple(std)
+
         self.augmentations: dict[str, dict[str, Any]] = {
             "flip": {"prob": flip_prob},
             "jitter": {
@@ -102,6 +104,7 @@ class PyramidPreprocessor(BaseDataPreprocessor):
         if solarize_prob != 0:  # else it would use up random numbers
             self.augmentations["solarize"] = {"prob": solarize_prob}
         self._check_augmentations()
+
         self._compile = compile  # ``compile`` is a method of modules
         self.seed = int(torch.randint(2**63 - 1, (), device="cpu"))
         self.num_batches = 0
@@ -123,9 +126,9 @@ class PyramidPreprocessor(BaseDataPreprocessor):
         Raises:
             ValueError: The inputs do not fit the layout's groups.
         """
-        packed, samples = data["inputs"], data.get("data_samples")
-        self._check_inputs(packed)
-        packed, samples = self.cast_data(list(packed)), self.cast_data(samples)
+        self._check_inputs(data["inputs"])
+        packed = self.cast_data(list(data["inputs"]))
+        samples = self.cast_data(data.get("data_samples"))
         generator = self._next_generator() if training else None
         # (B, N_g, C, px, px) -> (N_g, B, C, px, px)
         packed = [crops.transpose(0, 1) for crops in packed]
@@ -136,6 +139,7 @@ class PyramidPreprocessor(BaseDataPreprocessor):
             for crops in packed
         ]
         views = [self._process(*each) for each in zip(packed, params, strict=True)]
+
         if samples is not None:
             pairs = zip(samples["places"], params, strict=True)
             places = [mirror_places(each.transpose(0, 1), drawn.flip) for each, drawn in pairs]
@@ -176,24 +180,28 @@ class PyramidPreprocessor(BaseDataPreprocessor):
         num_crops = [group.num_crops for group in self.layout.groups]
         for name, setting in self.augmentations.items():
             prob = setting["prob"]
-            several = isinstance(prob, Sequence)
-            if several and [len(prob)] != num_crops:
+            is_per_view = isinstance(prob, Sequence)
+            if is_per_view and [len(prob)] != num_crops:
                 raise UserValueError(
                     f"{name}_prob must be one probability, or one per view of a layout with "
                     f"levels=[] and num_small=0, but got {tuple(prob)} for groups of {num_crops} "
                     "views; give one number."
                 )
-            if not all(0 <= p <= 1 for p in (prob if several else [prob])):
+            probs = prob if is_per_view else [prob]
+            if not all(0 <= p <= 1 for p in probs):
                 raise UserValueError(f"{name}_prob must be in [0, 1], but got {prob}.")
         draw_photometric(0, **self.augmentations, generator=Generator())
-        jitter, gray = self.augmentations["jitter"], self.augmentations["grayscale"]["prob"]
-        of_colours = jitter["saturation"], jitter["hue"], gray, "solarize" in self.augmentations
+
+        jitter = self.augmentations["jitter"]
+        gray = self.augmentations["grayscale"]["prob"]
+        of_colours = (jitter["saturation"], jitter["hue"], gray, "solarize" in self.augmentations)
         if self.white is None and any(of_colours):
             names = "saturation, hue, grayscale_prob and solarize_prob"
             raise UserValueError(f"{names} must be 0 for channels that are no colours; set them.")
 
     def _check_inputs(self, packed: Any) -> None:
-        num, kind = len(self.mean), self.pixels.view_dtype if self.pixels else "uint8"
+        kind = self.pixels.view_dtype if self.pixels else "uint8"
+        num = len(self.mean)
         groups = self.layout.groups
         expected = [("B", group.num_crops, num, group.px, group.px) for group in groups]
         found: Any = type(packed).__name__

@@ -22,7 +22,8 @@ def push_rows(ring: Tensor, rows: Tensor, num_pushed: int) -> int:
 
     Row number n is stored in slot n mod L. Returns the number of rows pushed so far, plus R.
     """
-    num_pushed, length = num_pushed + rows.shape[-2], ring.shape[-2]
+    length = ring.shape[-2]
+    num_pushed += rows.shape[-2]
     newest = rows[..., -length:, :].to(ring.dtype)
     slots = torch.arange(num_pushed - newest.shape[-2], num_pushed, device=ring.device) % length
     ring.index_copy_(-2, slots, newest)
@@ -89,11 +90,13 @@ class FeatureQueue(nn.Module):
         num_ranks = 1 if ranks is None else len(ranks)
         if ranks is not None and num_ranks == dist.get_world_size():
             state_dict[prefix + "features"] = ranks[dist.get_rank()]
+
         stored = state_dict.get(prefix + "features", self.features)
         same_length = stored.shape == self.features.shape
         if not same_length:
             # mmengine skips tensors of another shape. That would restore the count, but no rows.
             state_dict[prefix + "features"] = self.features
+
         super()._load_from_state_dict(state_dict, prefix, *args)
         if self.num_pushed and not (same_length and num_ranks == dist.get_world_size()):
             print_log(

@@ -20,6 +20,7 @@ from ..registry import MODELS
 from .protocol import known_length
 from .prototypes import AssignmentRecord, CorrelationLearner, Prototypes
 from .queues import FeatureQueue
+from .settings import check_least, check_positive, per_level
 
 
 @MODELS.register_module()
@@ -94,35 +95,6 @@ class SinkhornHead(BaseModule):
     ) -> None:
         super().__init__(init_cfg=init_cfg)
         self.layout = ViewLayout.build(layout)
-        num_levels = self.layout.num_scales - 1
-        counts = [num_prototypes, *_per_level(num_patch_prototypes, num_levels, "prototypes", 1)]
-        lengths = [queue_length, *_per_level(patch_queue_length, num_levels, "queue_length", 0)]
-        self.alpha = [1.0, *_per_level(alpha, num_levels, "alpha", 0)]
-        self.beta = [1.0, *_per_level(beta, num_levels, "beta", 0)]  # beta_0 enters no term
-        if variant not in ("paper", "released"):
-            raise UserValueError(f"variant must be 'paper' or 'released', but got {variant!r}.")
-        for name, value, is_valid, rule in (
-            ("num_prototypes", num_prototypes, num_prototypes >= 1, ">= 1"),
-            ("num_iters", num_iters, num_iters >= 1, ">= 1"),
-            ("cross_weight", cross_weight, cross_weight >= 0, ">= 0"),
-            ("temperature", temperature, temperature > 0, "> 0"),
-            ("epsilon", epsilon, epsilon > 0, "> 0"),
-            ("queue_length", queue_length, queue_length >= 0, ">= 0"),
-            ("queue_start_epoch", queue_start_epoch, queue_start_epoch >= 0, ">= 0"),
-            ("freeze_epochs", freeze_epochs, freeze_epochs >= 0, ">= 0"),
-            ("freeze_iters", freeze_iters, freeze_iters >= 0, ">= 0"),
-        ):
-            if not is_valid:
-                raise UserValueError(f"{name} must be {rule}, but got {value}.")
-        if freeze_epochs and freeze_iters:
-            raise UserValueError(
-                f"give freeze_epochs or freeze_iters, but got {freeze_epochs} and {freeze_iters}."
-            )
-        if num_levels and not (with_pyramid or with_cross):
-            raise UserValueError(
-                "with_pyramid=False and with_cross=False leave the patch views without a loss; "
-                "for the image scale alone set levels=[] in the layout."
-            )
         self.variant = variant
         self.cross_weight = cross_weight
         self.temperature = temperature
@@ -133,30 +105,59 @@ class SinkhornHead(BaseModule):
         self.queue_start_epoch = queue_start_epoch
         self.freeze_epochs = freeze_epochs
         self.freeze_iters = freeze_iters
+        check_least(1, num_prototypes=num_prototypes, num_iters=num_iters)
+        check_least(0, cross_weight=cross_weight, queue_length=queue_length)
+        check_positive(temperature=temperature, epsilon=epsilon)
+        self._check_settings()
 
+        num_levels = self.layout.num_scales - 1
+        self.alpha = [1.0, *per_level(alpha, num_levels, "alpha", 0)]
+        self.beta = [1.0, *per_level(beta, num_levels, "beta", 0)]  # beta_0 enters no term
+        counts = [num_prototypes, *per_level(num_patch_prototypes, num_levels, "prototypes", 1)]
         if share_prototypes:
-            counts = [num_prototypes] * (num_levels + 1)
+            counts = [num_prototypes] * len(counts)
             self.prototypes = nn.ModuleList([Prototypes(in_channels, num_prototypes)] * len(counts))
         else:
             self.prototypes = nn.ModuleList(Prototypes(in_channels, k) for k in counts)
-        self.correlation = nn.ModuleList(
-            CorrelationLearner(k, num_prototypes) for k in (counts[1:] if with_cross else ())
-        )
+        self.correlation = nn.ModuleList()
+        if with_cross:
+            self.correlation.extend(CorrelationLearner(k, num_prototypes) for k in counts[1:])
+
+        lengths = [queue_length, *per_level(patch_queue_length, num_levels, "queue_length", 0)]
         self.queues = nn.ModuleList(
             FeatureQueue(length, in_channels)  # type: ignore[misc]
             if length and scale in self.assigned_scales
             else None
             for scale, length in enumerate(lengths)
         )
+
         self.num_iterations = 0
         """Training steps so far, in the extra state: reading a buffer would wait for the device."""
         self.assignments = AssignmentRecord(counts)
         self._iters_per_epoch: int | None = None
         self._batch_is_checked = False
 
+    def _check_settings(self) -> None:
+        if self.variant not in ("paper", "released"):
+            raise UserValueError(
+                f"variant must be 'paper' or 'released', but got {self.variant!r}."
+            )
+        check_least(0, queue_start_epoch=self.queue_start_epoch)
+        check_least(0, freeze_epochs=self.freeze_epochs, freeze_iters=self.freeze_iters)
+        if self.freeze_epochs and self.freeze_iters:
+            raise UserValueError(
+                "give freeze_epochs or freeze_iters, but got "
+                f"{self.freeze_epochs} and {self.freeze_iters}."
+            )
+        if self.layout.num_scales > 1 and not (self.with_pyramid or self.with_cross):
+            raise UserValueError(
+                "with_pyramid=False and with_cross=False leave the patch views without a loss; "
+                "for the image scale alone set levels=[] in the layout."
+            )
+
     @property
     def assigned_scales(self) -> range:
-        """The scales whose codes a loss term needs."""
+        """The scales with codes that a loss term needs."""
         return range(self.layout.num_scales if self.with_pyramid else 1)
 
     @property
@@ -204,11 +205,14 @@ class SinkhornHead(BaseModule):
 
     def _terms(self, scores: Sequence[Tensor], codes: Sequence[Tensor]) -> dict[str, Tensor]:
         """Compute Eq. 2 and 3 from scores (V, M_s, B, K_s) and codes of the assigned scales."""
-        losses, frozen, tau = {}, self.is_frozen, self.temperature
+        losses = {}
+        frozen = self.is_frozen
+        tau = self.temperature
         for s in self.assigned_scales:
             # (V, M_s, B, K_s) -> (V, M_s B, K_s). The mean over rows includes Eq. 2's 1 / M_s.
             term = swapped_prediction_loss(scores[s].flatten(1, 2), codes[s], temperature=tau)
             losses[f"loss_pyramid_s{s}"] = self.alpha[s] * term
+
         for s, learner in enumerate(self.correlation, start=1):
             learner.normalize_()
             cross_scores = learner(self._mean_prediction(scores[s]), frozen)
@@ -230,7 +234,8 @@ class SinkhornHead(BaseModule):
     @torch.no_grad()
     def _assign(self, scores: Sequence[Tensor]) -> list[Tensor]:
         """Return the codes (2, M_s B, K_s) of both pyramids for the ``assigned_scales``."""
-        problems, num_coded = [], []
+        problems = []
+        num_coded = []
         for s in self.assigned_scales:
             # (V, M_s, B, K_s) -> (2, M_s B, K_s). Small views come last and get no codes.
             rows = scores[s][:NUM_PYRAMIDS].flatten(1, 2)
@@ -239,6 +244,7 @@ class SinkhornHead(BaseModule):
                 # Older embeddings, scored by the current prototypes: (2, M_s B + L, K_s).
                 rows = torch.cat([rows, self.prototypes[s](self.queues[s].features)], dim=1)
             problems.append(rows)  # one assignment per pyramid
+
         return sinkhorn_jointly(
             problems, epsilon=self.epsilon, num_iters=self.num_iters, num_coded=num_coded
         )
@@ -259,13 +265,15 @@ class SinkhornHead(BaseModule):
         return epochs and epochs * known_length(self._iters_per_epoch, f"{setting}={epochs}")
 
     def _check(self, embeddings: Sequence[Tensor]) -> None:
-        got, views = [tuple(z.shape) for z in embeddings], self.layout
+        got = [tuple(z.shape) for z in embeddings]
+        views = self.layout
         expected = list(zip(views.views_per_scale, views.patches_per_scale, strict=True))
         if [shape[:2] for shape in got] != expected:
             raise UserValueError(
                 f"SinkhornHead: (views, patches) per scale must be {expected}, "
                 f"but the embeddings are {got}; the model's parts must share one layout."
             )
+
         if self.training and not self._batch_is_checked:
             ranks = dist.all_gather(torch.tensor([got[0][2]], device=embeddings[0].device))
             sizes = [int(size) for size in ranks]
@@ -283,13 +291,3 @@ class SinkhornHead(BaseModule):
     def set_extra_state(self, state: Tensor) -> None:
         """Restore the count."""
         self.num_iterations = int(state)
-
-
-def _per_level(value: float | Sequence, num_levels: int, name: str, low: int) -> list:
-    values = list(value) if isinstance(value, Sequence) else [value] * num_levels
-    if len(values) != num_levels or any(v < low for v in values):
-        raise UserValueError(
-            f"{name} of the patch levels must be one number or {num_levels} numbers, each >= "
-            f"{low}, but got {value}."
-        )
-    return values

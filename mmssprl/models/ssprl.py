@@ -23,7 +23,7 @@ class SSPRL(PyramidModel):
     Args:
         layout: The views of both pyramids. The model passes it to its preprocessor, neck and head,
             and the commands pass it to ``PyramidCrop``.
-        backbone: Any mmpretrain backbone whose last output is a feature map, which is pooled, or
+        backbone: Any mmpretrain backbone. Its last output is a feature map, which is pooled, or
             one vector per image (for ViT set ``out_type='avg_featmap'`` or ``'cls_token'``).
         neck: ``MultiHeadNeck``.
         head: ``SinkhornHead``.
@@ -112,7 +112,7 @@ class SSPRL(PyramidModel):
         return num_bytes
 
     def health(self) -> dict[str, float | Tensor]:
-        """Return those of the following scalars that apply.
+        """Return the following scalars, where they apply.
 
         'embedding_spread': spread of the image views' embeddings, see ``functional.health``.
         'frozen': 1 while prototypes are frozen, else 0.
@@ -138,11 +138,12 @@ class SSPRL(PyramidModel):
 
     def loss_terms(self) -> dict[str, LossTerm]:
         """Describe the terms of L_pyr and L_cross with a weight above 0."""
-        head, terms = self.head, {}
+        head = self.head
+        terms = {}
         counts = [len(prototypes.weight) for prototypes in head.prototypes]
         for s, count in enumerate(counts):
-            alpha, beta = head.alpha[s], head.cross_weight * head.beta[s]
-            terms[f"loss_pyramid_s{s}"] = LossTerm("L_{pyr}", s, alpha, count)
+            terms[f"loss_pyramid_s{s}"] = LossTerm("L_{pyr}", s, head.alpha[s], count)
+            beta = head.cross_weight * head.beta[s]
             # All scales predict the codes of the whole image.
             terms[f"loss_cross_s{s}"] = LossTerm("L_{cross}", s, beta, counts[0])
         return {name: term for name, term in terms.items() if term.weight > 0}

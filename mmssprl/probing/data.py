@@ -30,13 +30,13 @@ class LabelledSplit:
     name: str
     paths: list[str]
     labels: Tensor
-    groups: Tensor | None = None
-    """int64 (N,), equal for images that show one picture; None if each shows another."""
+    groups: Tensor
+    """int64 (N,), equal for images that show one picture."""
 
     def take(self, indices: list[int], name: str) -> "LabelledSplit":
         """Return a split with some of the images."""
-        groups = None if self.groups is None else self.groups[indices]
-        return LabelledSplit(name, [self.paths[i] for i in indices], self.labels[indices], groups)
+        paths = [self.paths[i] for i in indices]
+        return LabelledSplit(name, paths, self.labels[indices], self.groups[indices])
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,14 @@ def find_probe_data(root: str | Path, *, seed: int = 0) -> ProbeData:
     The label of a class is unknown if a VOC image shows only "difficult" objects of it.
     """
     found = find_labels(root, "classify", seed=seed, measured=False)
-    train, test = found.count(found.train), found.count(found.val)
-    for name, *counts in zip(found.classes, train, test, strict=True):
-        if found.is_single_label and 0 in counts:
+    images = zip(found.classes, found.count(found.train), found.count(found.val), strict=True)
+    for name, num_train, num_test in images:
+        if found.is_single_label and not (num_train and num_test):
             raise UserValueError(
                 f"every class must have images to fit and to test on, but {name!r} in {found.root} "
-                f"has {counts[0]} and {counts[1]}; add images, or remove the class."
+                f"has {num_train} and {num_test}; add images, or remove the class."
             )
+
     num = len(found.classes)
     return ProbeData(found, _split("train", found.train, num), _split("val", found.val, num))
 
@@ -92,11 +93,9 @@ def read_masks(
     except UserError as error:
         log(f"no mIoU: {text_of(error)}")
         return None
-    everything = {image.path: image for image in (*found.train, *found.val)}
-    train, val = (
-        [everything[path] for path in split.paths if path in everything]
-        for split in (images.train, images.test)
-    )
+    masked = {image.path: image for image in (*found.train, *found.val)}
+    train = [masked[path] for path in images.train.paths if path in masked]
+    val = [masked[path] for path in images.test.paths if path in masked]
     return replace(found, train=train, val=val) if train and val else None
 
 
@@ -115,10 +114,12 @@ def extract_files(
     for batch in extract(model, read, paths, crops, options, pooled=pooled):
         bad += batch.unreadable
         yield batch
+
     if bad:
+        first, reason = bad[0]
         options.log(
             f"{len(bad):,} images of {name} cannot be read and are left out "
-            f"(first {bad[0][0]}: {bad[0][1]})"
+            f"(first {first}: {reason})"
         )
 
 

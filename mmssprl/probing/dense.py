@@ -23,12 +23,13 @@ from ..features.crops import Crops
 from ..features.extract import FeatureOptions
 from ..system.environment import choose_device
 from .data import extract_files
-from .linear_classifier import STRENGTHS, fit_linear_probe
+from .linear_classifier import STRENGTHS, fit_softmax_probe
 from .measures import by_class, mean_iou
 
-_NUM_FOLDS, _STRENGTHS = 2, STRENGTHS[1:3] + STRENGTHS[3::2]
-"""Folds and penalties, 1 to 1e-5; all cells of a group of images are in one fold."""
-_LEAST_IMAGES, _LEAST_CLASSES = 10, 2
+_NUM_FOLDS = 2
+_STRENGTHS = STRENGTHS[1:3] + STRENGTHS[3::2]  # 1 to 1e-5
+_LEAST_IMAGES = 10
+_LEAST_CLASSES = 2
 _MOST_VALUES = 2**26
 """Maximum number of values N max(C, K) of a fit, which needs about four times as much memory."""
 
@@ -75,25 +76,29 @@ def score_maps(
     its pixels that are labelled. The logits of a test image are upsampled bilinearly to its label
     map. ``found`` is the result of ``find_labels`` for 'dense'.
     """
-    device, num_classes = choose_device(options.device), len(found.classes)
+    device = choose_device(options.device)
     features, shares, images = _cells(found, model, options)
     options.tell(f"linear classifier on {len(features):,} cells of {features.shape[1]} features")
-    classifier = fit_linear_probe(
+    classifier = fit_softmax_probe(
         features.to(device),
         shares.to(device),
+        groups=torch.tensor(groups_of(found.train))[images],
         strengths=_STRENGTHS,
         num_folds=_NUM_FOLDS,
         seed=options.seed,
-        softmax=True,
-        groups=torch.tensor(groups_of(found.train))[images],
     )
-    confusion, num_test = torch.zeros(num_classes, num_classes, dtype=torch.float64), 0
+
+    num_classes = len(found.classes)
+    confusion = torch.zeros(num_classes, num_classes, dtype=torch.float64)
+    num_test = 0
     for maps, labels, _ in _maps(model, "val", found.val, options):
         num_test += len(maps)
+
         logits = classifier(maps.movedim(1, -1).to(device)).movedim(-1, 1)  # (B, K, h, w)
         for one, truth in zip(logits, labels, strict=True):
             scores = F.interpolate(one[None], truth.shape, mode="bilinear")[0]  # (K, H, W)
             confusion += count_pixels(scores.argmax(dim=0), truth, num_classes)
+
     if not confusion.any():
         raise UserValueError(
             f"masks of test images must label pixels, but none of {num_test} does; label some."
@@ -116,17 +121,21 @@ def cell_pixels(labels: NDArray[np.uint8], grid: tuple[int, int], num_classes: i
 
     A pixel belongs to the cell of its upper left corner.
     """
-    (height, width), (rows, columns) = labels.shape, grid
-    row, column = np.arange(height) * rows // height, np.arange(width) * columns // width
+    height, width = labels.shape
+    rows, columns = grid
+    row = np.arange(height) * rows // height
+    column = np.arange(width) * columns // width
     place = (row[:, None] * columns + column) * num_classes + labels
-    counts = np.bincount(place[labels != IGNORED], minlength=rows * columns * num_classes)
+    is_labelled = labels != IGNORED
+    counts = np.bincount(place[is_labelled], minlength=rows * columns * num_classes)
     return torch.from_numpy(counts).float().view(-1, num_classes)
 
 
 def count_pixels(predicted: Tensor, labels: NDArray[np.uint8], num_classes: int) -> Tensor:
     """Return the confusion matrix (class, predicted class) of labelled pixels, float64 (K, K)."""
     pairs = labels.astype(np.int64) * num_classes + predicted.cpu().numpy()
-    counts = np.bincount(pairs[labels != IGNORED], minlength=num_classes**2)
+    is_labelled = labels != IGNORED
+    counts = np.bincount(pairs[is_labelled], minlength=num_classes**2)
     return torch.from_numpy(counts).double().view(num_classes, -1)
 
 
@@ -144,19 +153,23 @@ def _cells(
 
     If there are too many cells for a fit, equally many are drawn from each image.
     """
-    generator, num_classes = torch.Generator().manual_seed(options.seed), len(found.classes)
+    num_classes = len(found.classes)
+    generator = torch.Generator().manual_seed(options.seed)
     parts: list[tuple[Tensor, Tensor, Tensor]] = []
     for maps, labels, indices in _maps(model, "train", found.train, options):
         _, num_features, height, width = maps.shape
         most = max(1, _MOST_VALUES // (max(num_features, num_classes) * len(found.train)))
-        for one, truth, index in zip(maps.flatten(2).mT, labels, indices, strict=True):  # (h w, C)
+        cells = maps.flatten(2).mT  # (B, h w, C)
+        for own_cells, truth, index in zip(cells, labels, indices, strict=True):
             pixels = cell_pixels(truth, (height, width), num_classes)
-            chosen = torch.randperm(len(one), generator=generator)[:most]
+            chosen = torch.randperm(len(own_cells), generator=generator)[:most]
             chosen = chosen[pixels[chosen].any(dim=1)]
-            shares = pixels[chosen] * (len(one) / truth.size)
-            parts.append((one[chosen], shares, torch.full((len(chosen),), index)))
+            shares = pixels[chosen] * (len(own_cells) / truth.size)
+            parts.append((own_cells[chosen], shares, torch.full((len(chosen),), index)))
     features, shares, images = map(torch.cat, zip(*parts, strict=True))
-    num_images, num_shown = len(images.unique()), int(shares.any(dim=0).sum())
+
+    num_images = len(images.unique())
+    num_shown = int(shares.any(dim=0).sum())
     if num_images < _LEAST_IMAGES or num_shown < _LEAST_CLASSES:
         raise UserValueError(
             f"a dense probe needs at least {_LEAST_IMAGES} training images with masks of "
@@ -169,7 +182,8 @@ def _maps(
     model: FeatureBackbone, name: str, images: Sequence[LabelledImage], options: FeatureOptions
 ) -> Iterator[tuple[Tensor, list[NDArray[np.uint8]], list[int]]]:
     """Yield feature maps (B, C, h, w), label maps (H, W) and indices of the readable images."""
-    paths, crops = [image.path for image in images], WholeImage(model.image_px)
+    paths = [image.path for image in images]
+    crops = WholeImage(model.image_px)
     for batch in extract_files(model, name, paths, crops, options, pooled=False):
         if batch.indices:
             labels = [read_label_map(images[i]) for i in batch.indices]

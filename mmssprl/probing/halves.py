@@ -3,6 +3,7 @@
 Legend: N images, C features.
 """
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -26,7 +27,7 @@ def score_halves(
         image = images.load_image(index // 2)  # (3, H, W)
         return image.tensor_split(2, dim=2)[index % 2]
 
-    names = [name for name in images.names for _ in ("left", "right")]
+    names = np.repeat(images.names, 2).tolist()  # left and right
     found = joined(extract(model, read, names, Crops(model.image_px), options))
     units = F.normalize(found.features[:, 0].double(), dim=1)  # (2 N, C), left and right in turn
     left, right = units.unflatten(0, (-1, 2)).unbind(dim=1)

@@ -39,9 +39,9 @@ _NUM_FOLDS = 2
 class ProbeHook(Hook):
     """Score the backbone's features before, during and after a pre-training.
 
-    The score is that of ``probe`` with two folds. Before the training random and supervised weights
-    are scored, too. Scores are written to ``<work_dir>/probe.csv``, those of the run to the log as
-    ``probe/...``, too. The backbone with the best score is written to
+    The score is the one of ``probe``, with two folds. Before the training random and supervised
+    weights are scored, too. Scores are written to ``<work_dir>/probe.csv``, and scores of the run
+    also to the log as ``probe/...``. The backbone with the best score is written to
     ``<work_dir>/<config name>_best_backbone.pth``. The training is bit-equal to one without the
     hook. Rank 0 probes while the others wait.
 
@@ -68,8 +68,11 @@ class ProbeHook(Hook):
         self.masks: LabelledData | None = None
         if data is not None:
             found = find_probe_data(data)
-            train, test = (part_of(split, MOST_IMAGES) for split in (found.train, found.test))
-            self.data = replace(found, train=train, test=test)
+            self.data = replace(
+                found,
+                train=part_of(found.train, MOST_IMAGES),
+                test=part_of(found.test, MOST_IMAGES),
+            )
             self.masks = read_masks(data, self.data)
         self.interval = interval
         self.probes: list[Probe] = []
@@ -82,12 +85,14 @@ class ProbeHook(Hook):
         self.interval = self.interval or max(1, runner.max_epochs // 10)
         if not is_main_process():
             return
+
         if runner.iter:
             # Probes after the checkpoint are made again.
             self.probes = [p for p in read_probes(self._file) if p.epoch <= runner.epoch]
             if self._start_file.is_file():
                 self._start = Scored(**read_checkpoint(self._start_file))
             return
+
         start, *others = weights_before(runner.cfg)
         self._probe(runner, 0, start, self._model(runner))
         for name in others:
@@ -118,28 +123,36 @@ class ProbeHook(Hook):
     def _probe(self, runner: Runner, epoch: int, weights: str, model: FeatureBackbone) -> None:
         # Every loader draws a seed from the global generator.
         with torch.random.fork_rng(devices=[]):
-            found, scored = self._score(runner, model)
+            scores, of_images = self._score(runner, model)
         if not self.probes:
-            self._start = scored
+            self._start = of_images
             with whole_file(self._start_file, "wb") as file:
-                torch.save(scored._asdict(), file)
+                torch.save(of_images._asdict(), file)
         interval = None
         if epoch and self._start:
-            [interval] = half_widths([scored], self._start)
-        found = found._replace(epoch=epoch, weights=weights, interval=interval)
-        self.probes.append(found)
+            [interval] = half_widths([of_images], self._start)
+        probe = scores._replace(epoch=epoch, weights=weights, interval=interval)
+        self.probes.append(probe)
         write_probes(self._file, self.probes)
-        if epoch or len(self.probes) == 1:  # not for comparison
-            for name in ("linear_mAP", "mIoU", "other_half"):
-                if (value := getattr(found, name)) is not None:
-                    runner.visualizer.add_scalar(f"probe/{name}", value, step=runner.iter)
-        if interval is not None and self.probes[0].weights != RANDOM:  # in the next lines
-            gain = found.score - self.probes[0].score
-            runner.message_hub.update_scalar("train/gain_over_start", 100 * gain)
-            runner.message_hub.update_scalar("train/gain_interval", 100 * interval)
+
+        is_of_run = epoch or len(self.probes) == 1  # others are for comparison
+        if is_of_run:
+            self._log_scalars(runner, probe)
         _log(runner, probe_line(self.probes))
-        if epoch and found is best_of(self.probes):
+        if epoch and probe is best_of(self.probes):
             save_backbone(runner, "best")
+
+    def _log_scalars(self, runner: Runner, probe: Probe) -> None:
+        """Log the scores, and with the next lines the gain over trained weights."""
+        for name in ("linear_mAP", "mIoU", "other_half"):
+            if (value := getattr(probe, name)) is not None:
+                runner.visualizer.add_scalar(f"probe/{name}", value, step=runner.iter)
+
+        start = self.probes[0]
+        if probe.interval is not None and start.weights != RANDOM:
+            gain = probe.score - start.score
+            runner.message_hub.update_scalar("train/gain_over_start", 100 * gain)
+            runner.message_hub.update_scalar("train/gain_interval", 100 * probe.interval)
 
     def _score(self, runner: Runner, model: FeatureBackbone) -> tuple[Probe, Scored]:
         """Return a probe with only scores, and the scores of each test image."""
@@ -151,6 +164,7 @@ class ProbeHook(Hook):
             images = runner.train_dataloader.dataset.sample((MOST_IMAGES + 1) // 2)
             scored = score_halves(model, images, options)
             return Probe(other_half=scored.values.mean().item()), scored
+
         found, scored = score_features(self.data, self.masks, model, options, num_folds=_NUM_FOLDS)
         mean_iou = found.dense.mIoU if found.dense else None
         return Probe(linear_mAP=found.mAP, mIoU=mean_iou), scored
@@ -180,8 +194,10 @@ def weights_before(cfg: Config) -> list[str]:
         return [START]
     is_given = cfg.get("load_from") or cfg.model.backbone.get("init_cfg")
     start = cfg.get("weights") or RANDOM
-    start = START if is_given or start not in (RANDOM, SUPERVISED) else start
+    if is_given or start not in (RANDOM, SUPERVISED):
+        start = START
     found = [start, RANDOM]
     with suppress(UserValueError):  # another network
-        found += [SUPERVISED] * has_supervised(torchvision_depth(cfg))
+        if has_supervised(torchvision_depth(cfg)):
+            found.append(SUPERVISED)
     return list(dict.fromkeys(found))

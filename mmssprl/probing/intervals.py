@@ -14,12 +14,8 @@ from ..console.progress import watch
 from ..system.stopping import signals
 
 _DRAWS = 500
-
-
 _MOST_SCORES = 10_000_000
 """Maximum number of scores of a test set; with more, 500 draws take minutes."""
-
-
 _NORMAL = 1.96  # 95 % of a normal distribution are within so many deviations
 
 
@@ -33,16 +29,24 @@ class Scored(NamedTuple):
         """Return the mAP or share of hits (D,) of draws with each image ``counts`` (D, N) times."""
         if self.labels is None:
             return counts @ self.values / counts.sum(dim=1)
+
         areas = []
         classes = [*zip(self.values.double().T, self.labels.T, strict=True)]
         for scores, labels in watch(classes, "interval of the mAP"):
             signals.progress()
-            order = scores.argsort(descending=True)
-            drawn, labels = counts[:, order], labels[order]
-            positive = drawn * (labels == 1)
-            precision = positive.cumsum(dim=1) / (drawn * (labels >= 0)).cumsum(dim=1).clamp(min=1)
-            areas.append((positive * precision).sum(dim=1) / positive.sum(dim=1))
+            areas.append(_average_precision(scores, labels, counts))
         return torch.stack(areas).nanmean(dim=0)
+
+
+def _average_precision(scores: Tensor, labels: Tensor, counts: Tensor) -> Tensor:
+    """Return the average precision (D,) of a class with scores and labels (N,) by draw."""
+    order = scores.argsort(descending=True)
+    labels = labels[order]
+    drawn = counts[:, order]
+    positive = drawn * labels.eq(1)
+    known = drawn * labels.ge(0)
+    precision = positive.cumsum(dim=1) / known.cumsum(dim=1).clamp(min=1)
+    return (positive * precision).sum(dim=1) / positive.sum(dim=1)
 
 
 def half_widths(others: Sequence[Scored], start: Scored) -> list[float | None]:
@@ -50,12 +54,14 @@ def half_widths(others: Sequence[Scored], start: Scored) -> list[float | None]:
 
     None if the images differ, because one has become unreadable, or above 10 million scores.
     """
-    num, widths = len(start.values), []
     if not others or start.values.numel() > _MOST_SCORES:
         return [None] * len(others)
+
+    num = len(start.values)
     draws = np.random.default_rng(0).multinomial(num, np.full(num, 1 / num), _DRAWS)
     counts = torch.from_numpy(draws).double()  # (D, N)
     of_start = start.means(counts)
+    widths = []
     for other in others:
         width = None
         if other.values.shape == start.values.shape:

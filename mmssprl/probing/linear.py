@@ -21,7 +21,7 @@ from ..weights import RANDOM, SUPERVISED, find_config, refuse_random
 from .data import LabelledSplit, ProbeData, extract_files, find_probe_data, read_masks
 from .dense import DenseProbeResult, score_maps
 from .intervals import Scored, half_widths
-from .linear_classifier import NUM_FOLDS, fit_linear_probe
+from .linear_classifier import NUM_FOLDS, fit_grouped_probe
 from .measures import by_class, mean_average_precision
 
 
@@ -125,6 +125,7 @@ def probe_all(
     found = find_probe_data(data, seed=options.seed)
     masks = read_masks(data, found, seed=options.seed, log=options.log)
     options.tell(found.labelled.describe())
+
     models = [
         replace(options, config=configs.get(name, options.config)).load(each)
         for name, each in zip(names, weights, strict=True)
@@ -133,6 +134,7 @@ def probe_all(
         options.tell(f"all at {models[0].image_px} px, the size of the first; image_px changes it")
         for model in models:
             model.image_px = models[0].image_px
+
     results: list[ProbeResult] = []
     scored: list[Scored] = []
     for i, (name, model) in enumerate(zip(names, models, strict=True), 1):
@@ -144,6 +146,7 @@ def probe_all(
             result, of_images = score_features(found, masks, model, options)
         results.append(replace(result, weights=name, config=config))
         scored.append(of_images)
+
     best = max(range(len(results)), key=lambda i: results[i].mAP)
     widths = half_widths(scored[:best] + scored[best + 1 :], scored[best])
     widths.insert(best, None)
@@ -165,6 +168,7 @@ def best_weights(results: Sequence[ProbeResult]) -> tuple[str | None, str]:
         for each in others
         if each.interval is not None and not best.mAP - each.mAP > each.interval
     ]
+
     words = [f"level with {best.weights}: {', '.join(level)}"] if level else []
     if unsure:
         words.append(f"no interval for the lead of {best.weights} over {', '.join(unsure)}")
@@ -175,15 +179,17 @@ def best_weights(results: Sequence[ProbeResult]) -> tuple[str | None, str]:
 @called("weights", field="WEIGHTS")
 @called("config (--config)", field="--config")
 def _find_configs(weights: list[str], config: str | None) -> dict[str, Config]:
-    """Return the config of each file; 'random' and 'supervised' take that of the first file."""
+    """Return the config of each file; 'random' and 'supervised' take the first file's config."""
     files = [name for name in weights if name not in (RANDOM, SUPERVISED)]
     found = {name: find_config(name, config) for name in files}
     if len(files) == len(weights):
         return found
+
     # Without a file, 'supervised' has its own config, for 'random' too.
     word = SUPERVISED if SUPERVISED in weights else RANDOM
     refuse_random(weights)
-    own = usual = found[files[0]] if files else find_config(word, config)
+    own = found[files[0]] if files else find_config(word, config)
+    usual = own
     if files and config is None and own.model.backbone.type == "ResNet":
         # The same depth, image size and normalisation, at torchvision's width.
         usual = Config(own.to_dict(), filename=own.filename)
@@ -207,30 +213,23 @@ def score_features(
     where = choose_device(options.device)
     train_x, train = extract_split(model, found.train, options)
     test_x, test = extract_split(model, found.test, options)
-    truth = test.labels
     options.tell(f"linear classifier on {train_x.shape[1]} features")
-    classifier = fit_linear_probe(
+    classifier = fit_grouped_probe(
         train_x.to(where),
         train.labels.to(where),
+        groups=train.groups,
         num_folds=num_folds,
         seed=options.seed,
-        groups=train.groups,
     )
+
+    truth = test.labels
     logits = classifier(test_x.to(where))
     score, areas = mean_average_precision(logits, truth)
     chance, _ = mean_average_precision(torch.zeros_like(truth, dtype=torch.float32), truth)
     accuracy = chance_accuracy = None
     if found.labelled.is_single_label:
-        classes = truth.argmax(dim=1)
-        accuracy = (logits.argmax(dim=1).cpu() == classes).float().mean().item()
-        most_frequent = train.labels.sum(dim=0).argmax()
-        chance_accuracy = (classes == most_frequent).float().mean().item()
-    dense = None
-    if masks is not None:
-        try:
-            dense = score_maps(masks, model, options)
-        except UserError as error:  # such as masks that label too little: mAP needs none
-            options.log(f"no mIoU: {text_of(error)}")
+        accuracy, chance_accuracy = _accuracies(logits, truth, train.labels)
+
     result = ProbeResult(
         mAP=score,
         chance_mAP=chance,
@@ -247,6 +246,27 @@ def score_features(
         num_features=train_x.shape[1],
         image_px=model.image_px,
         seed=options.seed,
-        dense=dense,
+        dense=_score_masks(masks, model, options),
     )
     return result, Scored(logits.detach().cpu(), truth)
+
+
+def _accuracies(logits: Tensor, truth: Tensor, train_labels: Tensor) -> tuple[float, float]:
+    """Return the accuracy of logits (N, K), and of always choosing the most frequent class."""
+    classes = truth.argmax(dim=1)
+    most_frequent = train_labels.sum(dim=0).argmax()
+    accuracy = (logits.argmax(dim=1).cpu() == classes).float().mean().item()
+    return accuracy, (classes == most_frequent).float().mean().item()
+
+
+def _score_masks(
+    masks: LabelledData | None, model: FeatureBackbone, options: FeatureOptions
+) -> DenseProbeResult | None:
+    """Score the feature map; None without masks, or if ``options.log`` said why not."""
+    if masks is None:
+        return None
+    try:
+        return score_maps(masks, model, options)
+    except UserError as error:  # such as masks that label too little: mAP needs none
+        options.log(f"no mIoU: {text_of(error)}")
+        return None

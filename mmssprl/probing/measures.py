@@ -28,12 +28,14 @@ def mean_average_precision(scores: Tensor, labels: Tensor) -> tuple[float, NDArr
     Returns:
         The mean in [0, 1], and K values by scikit-learn, NaN for a class without a positive.
     """
-    values, truth = scores.detach().cpu().double().numpy(), labels.cpu().numpy()
+    values = scores.detach().cpu().double().numpy()
+    truth = labels.cpu().numpy()
     areas = np.full(truth.shape[1], np.nan)
     for k in range(truth.shape[1]):
         known = truth[:, k] >= 0
         if (truth[:, k] == 1).any():
             areas[k] = average_precision_score(truth[known, k], values[known, k])
+
     if np.isnan(areas).all():
         raise UserValueError(
             f"labels must have at least one positive, but got none in {len(truth)} images "

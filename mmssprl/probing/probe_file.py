@@ -28,7 +28,7 @@ class Probe(NamedTuple):
         epoch: Epochs done; 0 before the training.
         linear_mAP: In [0, 1]; None without labels.
         weights: TRAINED after an epoch; before the training START, RANDOM or SUPERVISED. The first
-            line is that of the initial weights, others of epoch 0 are for comparison.
+            line has the initial weights, other lines of epoch 0 are for comparison.
         mIoU: Of a dense probe in [0, 1], if the images have masks.
         other_half: Without labels: share of images whose left half is nearest to its own right one.
         interval: Half a 95 % interval of the gain in ``score`` over the start; None of the start.
@@ -60,7 +60,8 @@ def read_probes(path: Path) -> list[Probe]:
     remedy = "move it elsewhere and resume the run"
     with refuse_damaged(path, "the probes of a run", remedy), path.open(newline="") as file:
         for row in csv.DictReader(file):
-            epoch, weights = int(row.pop("epoch")), row.pop("weights")
+            epoch = int(row.pop("epoch"))
+            weights = row.pop("weights")
             # Files of version 0.2 also have seconds, nearest neighbours and RankMe.
             names = row.keys() & {*Probe._fields}
             numbers: dict[str, Any] = {name: float(row[name]) for name in names if row[name]}
@@ -70,8 +71,8 @@ def read_probes(path: Path) -> list[Probe]:
 
 def write_probes(path: Path, probes: Sequence[Probe]) -> None:
     """Write ``probe.csv`` with the columns that any probe has."""
-    columns = zip(Probe._fields, zip(*probes, strict=True), strict=True)
-    kept = {name: column for name, column in columns if any(x is not None for x in column)}
+    columns = dict(zip(Probe._fields, zip(*probes, strict=True), strict=True))
+    kept = {name: column for name, column in columns.items() if set(column) != {None}}
     write_whole(path, csv_table([*kept], [*zip(*kept.values(), strict=True)]))
 
 
@@ -113,7 +114,7 @@ def propose(weights: Path, cfg: Config) -> Proposal:
     """Return the weights to use after the run of a config that wrote ``weights``.
 
     These are the last ones, if they are better than the start by more than the interval or have no
-    interval; else those of the best probe, if they are better by more than theirs; else the start,
+    interval; else the best probe's, if they are better by more than its interval; else the start,
     if the last ones are clearly worse.
     """
     probes = read_probes(weights.with_name("probe.csv"))
@@ -146,7 +147,7 @@ def trained_start(cfg: Config) -> str | None:
 
 
 def probe_line(probes: Sequence[Probe]) -> str:
-    """Describe the last probe and those before the training."""
+    """Describe the last probe and the probes before the training."""
     last = probes[-1]
     what = f"after epoch {last.epoch}"
     if last.epoch == 0:

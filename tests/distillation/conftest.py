@@ -14,7 +14,7 @@ def teacher():
 
 @pytest.fixture
 def small(monkeypatch):
-    """Batches of two images; the first four tell the components, and each batch is saved."""
+    """Batches of two images; the first four define the components, and each batch is saved."""
     for name, value in (("_BATCH", 2), ("SAMPLED", 4), ("_SAVE_S", 0.0)):
         monkeypatch.setattr(teacher_pass, name, value)
 
@@ -38,7 +38,7 @@ def kept(tmp_path, teacher, images):
 
 @pytest.fixture
 def single(monkeypatch):
-    """Batches of one image; the first two tell the components, and each batch is saved."""
+    """Batches of one image; the first two define the components, and each batch is saved."""
     for name, value in (("_BATCH", 1), ("SAMPLED", 2), ("_SAVE_S", 0.0)):
         monkeypatch.setattr(teacher_pass, name, value)
 
@@ -46,7 +46,8 @@ def single(monkeypatch):
 @pytest.fixture
 def stopped(tmp_path, teacher, images, single, monkeypatch):
     """A folder with a pass that ended after the first three images of its order."""
-    run, calls = teacher_pass.run_teacher, []
+    run = teacher_pass.run_teacher
+    calls = []
 
     def dying(*given):
         calls.append(given)

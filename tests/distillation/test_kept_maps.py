@@ -30,9 +30,10 @@ def take_a_name(images):
 
 def turn_in_place(images):
     path = images / "5.jpg"
-    size, shape = path.stat().st_size, read_image(path).shape
+    size = path.stat().st_size
+    _, height, width = read_image(path).shape
     save(path, orientation=6)
-    assert (path.stat().st_size, read_image(path).shape) == (size, (3, shape[2], shape[1]))
+    assert (path.stat().st_size, read_image(path).shape) == (size, (3, width, height))
 
 
 def swap_names(images):
@@ -50,9 +51,8 @@ def test_maps_of_other_bytes_under_the_same_names_are_refused(
 ):
     before = (kept / MAPS).read_bytes()
     change(images)
-    message = (
-        f"but the bytes of {num} of 6 are not those that the teacher saw, first .*/{first}{REMEDY}"
-    )
+    since = "have changed since the teacher saw them"
+    message = f"but the bytes of {num} of 6 {since}, first .*/{first}{REMEDY}"
     for _ in range(2):  # a refusal makes nothing right
         with pytest.raises(UserFileExistsError, match=message):
             keep(kept, teacher, images)
@@ -64,9 +64,8 @@ def test_each_image_counts_however_many_there_are(kept, teacher, images, monkeyp
     for path in sorted(images.iterdir()):
         data = path.read_bytes()
         path.write_bytes(data + b"0")
-        with pytest.raises(
-            UserFileExistsError, match=f"the bytes of 1 of 6 are .* first .*/{path.name};"
-        ):
+        message = f"the bytes of 1 of 6 .* first .*/{path.name};"
+        with pytest.raises(UserFileExistsError, match=message):
             keep(kept, teacher, images)
         path.write_bytes(data)
     keep(kept, teacher, images)
@@ -76,11 +75,15 @@ def test_a_copy_of_the_images_is_read_once(kept, teacher, images, tmp_path, monk
     before = (kept / MAPS).read_bytes()
     shutil.copytree(images, tmp_path / "copy", copy_function=shutil.copyfile)
     make_tar(tmp_path / "copy.tar", images, inside=True)
-    rows, load = [], UnlabeledImages.read_bytes
+    load = UnlabeledImages.read_bytes
+    rows = []
+
+    def noted(self, row):
+        rows.append(row)
+        return load(self, row)
+
     monkeypatch.setattr("mmssprl.distillation.maps.run_pass", None)
-    monkeypatch.setattr(
-        UnlabeledImages, "read_bytes", lambda self, row: rows.append(row) or load(self, row)
-    )
+    monkeypatch.setattr(UnlabeledImages, "read_bytes", noted)
     for copy in ("copy", "copy", "copy.tar", "copy.tar"):
         keep(kept, teacher, tmp_path / copy)
     assert rows == 2 * list(range(NUM))
@@ -92,7 +95,7 @@ def test_images_of_a_tar_file_that_swap_names_are_found(kept, teacher, images, t
     keep(kept, teacher, tar)
     swap_names(images)
     make_tar(tar, images, inside=True)
-    with pytest.raises(UserFileExistsError, match="the bytes of 2 of 6 are .* first .*/3.bmp;"):
+    with pytest.raises(UserFileExistsError, match="the bytes of 2 of 6 .* first .*/3.bmp;"):
         keep(kept, teacher, tar)
 
 
@@ -101,10 +104,9 @@ def test_a_resumed_pass_sees_images_that_have_changed_since(stopped, teacher, im
     path = sorted(images.iterdir())[order[1]]
     data = path.read_bytes()
     path.write_bytes(data[:-1] + b"0")
-    with pytest.raises(
-        UserFileExistsError, match=f"the bytes of 1 of 6 are .* first .*/{path.name};"
-    ):
+    with pytest.raises(UserFileExistsError, match=f"the bytes of 1 of 6 .* first .*/{path.name};"):
         keep(stopped, teacher, images)
+
     path.write_bytes(data)
     later = sorted(images.iterdir())[order[4]]
     later.write_bytes(later.read_bytes()[:-9] + 9 * b"0")
@@ -116,7 +118,8 @@ def test_a_resumed_pass_sees_images_that_have_changed_since(stopped, teacher, im
 def test_a_pass_that_ends_at_any_operation_on_a_file_is_resumed(
     teacher, images, single, tmp_path, monkeypatch
 ):
-    calls, last = [], 0
+    calls = []
+    last = 0
 
     def ending(operation):
         def run(*given, **options):
@@ -133,6 +136,7 @@ def test_a_pass_that_ends_at_any_operation_on_a_file_is_resumed(
     keep(tmp_path / "whole", teacher, images)
     num = len(calls)
     assert num == 2 + 1 + 3 * 5  # two files, components, and five times: two files, description
+
     for last in range(num + 1, 2 * num + 1):
         folder = tmp_path / str(last)
         del calls[num:]
@@ -181,6 +185,7 @@ def test_components_are_needed_until_the_pass_has_ended(spoil, error, stopped, t
     message = f"must hold the components of .* cannot be read \\({error}.*{REMEDY}"
     with pytest.raises(UserValueError, match=message):
         keep(stopped, teacher, images)
+
     (stopped / COMPONENTS).write_bytes(components)
     keep(stopped, teacher, images)
     (stopped / COMPONENTS).unlink()
@@ -210,9 +215,7 @@ def test_a_file_that_another_program_deletes_in_the_pass_is_missed(
         keep(tmp_path / "kept", teacher, images)
 
 
-def test_a_new_pass_and_a_resumed_one_leave_nothing_of_what_was_in_the_file(
-    stopped, teacher, images, tmp_path
-):
+def test_a_resumed_pass_leaves_nothing_of_earlier_values(stopped, teacher, images, tmp_path):
     bad = sorted(images.iterdir())[pass_order(NUM)[3]]
     bad.write_bytes(b"no image")
     maps = read(stopped)
@@ -220,12 +223,15 @@ def test_a_new_pass_and_a_resumed_one_leave_nothing_of_what_was_in_the_file(
     maps.tofile(stopped / MAPS)
     keep(stopped, teacher, images)
     keep(tmp_path / "whole", teacher, images)
-    whole = (tmp_path / "whole" / MAPS).read_bytes()
-    assert (stopped / MAPS).read_bytes() == whole
-    np.full(maps.size + 5, 7, np.float16).tofile(stopped / MAPS)
-    (stopped / STATE).unlink()
-    keep(stopped, teacher, images)
-    assert (stopped / MAPS).read_bytes() == whole
+    assert (stopped / MAPS).read_bytes() == (tmp_path / "whole" / MAPS).read_bytes()
+
+
+def test_a_new_pass_leaves_nothing_of_a_longer_file(kept, teacher, images):
+    before = (kept / MAPS).read_bytes()
+    np.full(read(kept).size + 5, 7, np.float16).tofile(kept / MAPS)
+    (kept / STATE).unlink()
+    keep(kept, teacher, images)
+    assert (kept / MAPS).read_bytes() == before
 
 
 def test_a_drive_that_fails_in_the_pass_gives_no_empty_maps(teacher, images, tmp_path):

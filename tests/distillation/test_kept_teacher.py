@@ -13,7 +13,8 @@ from mmssprl.errors import UserFileExistsError, UserValueError
 from mmssprl.features.backbone import FeatureBackbone
 
 NAME = "timm/resnet18.a1_in1k:w.pth"
-MEAN, STD = (100.0,) * 3, (50.0,) * 3
+MEAN = (100.0,) * 3
+STD = (50.0,) * 3
 
 
 class Swapped(own_nets.Net):

@@ -36,8 +36,11 @@ def test_maps_are_the_components_of_each_image(folder, teacher, tmp_path):
     state = keep(tmp_path, teacher, folder)
     assert (state["done"], state["num_cells"]) == (10, 256)
     with np.load(tmp_path / "teacher_components.npz") as kept:
-        mean, components = kept["mean"], kept["components"]
-    found, images = read(tmp_path), UnlabeledImages(str(folder))
+        mean = kept["mean"]
+        components = kept["components"]
+    found = read(tmp_path)
+    images = UnlabeledImages(str(folder))
+
     for index in range(9):
         rows, columns = grid_of(*images.load_image(index).shape[1:], 256)
         _, image, _ = teacher_pass.TeacherInputs(images, teacher.stride, 256)[index]
@@ -47,11 +50,17 @@ def test_maps_are_the_components_of_each_image(folder, teacher, tmp_path):
         np.testing.assert_allclose(found[index, : len(cells)], expected, atol=2e-3)
         assert not found[index, len(cells) :].any()
     assert not found[9].any()  # it cannot be read
+
+
+@pytest.mark.usefixtures("small")
+def test_a_crop_reads_the_map_of_its_image(folder, teacher, tmp_path):
+    keep(tmp_path, teacher, folder)
+    image = UnlabeledImages(str(folder)).load_image(3)
     crop = TeacherCrop({"image_px": 32, "levels": []})
     crop.take_maps(tmp_path / MAPS, 256, SIZE)
-    sample = crop({"img": images.load_image(3), "sample_idx": 3})["data_samples"]
-    np.testing.assert_array_equal(sample["maps"], found[3])
-    height, width = images.load_image(3).shape[1:]
+    sample = crop({"img": image, "sample_idx": 3})["data_samples"]
+    np.testing.assert_array_equal(sample["maps"], read(tmp_path)[3])
+    height, width = image.shape[1:]
     assert sample["sizes"].tolist() == [height, width, *grid_of(height, width, 256)]
 
 
@@ -59,7 +68,8 @@ def test_maps_are_the_components_of_each_image(folder, teacher, tmp_path):
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("call", [2, 4])  # before and after there are components
 def test_a_killed_pass_is_resumed_to_an_equal_file(call, folder, teacher, tmp_path):
-    whole, cut, run, calls = tmp_path / "whole", tmp_path / "cut", teacher_pass.run_teacher, []
+    run = teacher_pass.run_teacher
+    calls = []
 
     def dying(*given):
         calls.append(given)
@@ -70,36 +80,47 @@ def test_a_killed_pass_is_resumed_to_an_equal_file(call, folder, teacher, tmp_pa
     def keep_until_killed():
         torch.set_num_threads(1)  # those of this process do not survive a fork
         teacher_pass.run_teacher = dying
-        keep(cut, teacher, folder)
+        keep(tmp_path / "cut", teacher, folder)
 
     process = get_context("fork").Process(target=keep_until_killed)
     process.start()
     process.join()
     assert process.exitcode == -signal.SIGKILL
-    keep(cut, teacher, folder)
-    keep(whole, teacher, folder)
-    assert (cut / MAPS).read_bytes() == (whole / MAPS).read_bytes()
+    keep(tmp_path / "cut", teacher, folder)
+    keep(tmp_path / "whole", teacher, folder)
+    assert (tmp_path / "cut" / MAPS).read_bytes() == (tmp_path / "whole" / MAPS).read_bytes()
+
+
+@pytest.fixture
+def another(folder, teacher, tmp_path):
+    """A teacher, images and a size that are not those of kept maps, by what differs."""
+    network = load_teacher(f"{OWN}:maps").network
+    next(network.parameters()).mul_(2)
+    fewer = tmp_path / "fewer"
+    fewer.mkdir()
+    for path in sorted(folder.iterdir())[:8]:
+        (fewer / path.name).write_bytes(path.read_bytes())
+    return {
+        "weights": (Teacher(teacher.name, network), folder, SIZE),
+        "num_images": (teacher, fewer, SIZE),
+        "size": (teacher, folder, SIZE + 1),
+    }
 
 
 @pytest.mark.usefixtures("small")
-def test_maps_of_others_are_refused_and_kept(folder, teacher, tmp_path):
+def test_maps_of_another_teacher_images_or_size_are_refused(another, folder, teacher, tmp_path):
     keep(tmp_path, teacher, folder)
     before = (tmp_path / MAPS).read_bytes()
-    assert keep(tmp_path, Teacher("elsewhere", teacher.network), folder)["done"] == 10
-    network = load_teacher(f"{OWN}:maps").network
-    next(network.parameters()).mul_(2)
-    other = Teacher(teacher.name, network)
-    (tmp_path / "fewer").mkdir()
-    for path in sorted(folder.iterdir())[:8]:
-        (tmp_path / "fewer" / path.name).write_bytes(path.read_bytes())
-    for given, images, size, named in (
-        (other, folder, SIZE, "weights"),
-        (teacher, tmp_path / "fewer", SIZE, "num_images"),
-        (teacher, folder, SIZE + 1, "size"),
-    ):
-        with pytest.raises(UserFileExistsError, match=f"but differs in {named}; delete .*json"):
+    for what, (given, images, size) in another.items():
+        with pytest.raises(UserFileExistsError, match=f"but differs in {what}; delete .*json"):
             keep_maps(tmp_path, given, UnlabeledImages(str(images)), px=PX, size=size)
     assert (tmp_path / MAPS).read_bytes() == before
+
+
+@pytest.mark.usefixtures("small")
+def test_the_file_of_a_teacher_may_move(folder, teacher, tmp_path):
+    keep(tmp_path, teacher, folder)
+    assert keep(tmp_path, Teacher("elsewhere", teacher.network), folder)["done"] == 10
 
 
 def test_a_full_disk_is_reported_before_the_pass(folder, teacher, tmp_path, monkeypatch):
@@ -118,14 +139,18 @@ def test_too_little_memory_is_reported(folder, teacher, tmp_path, monkeypatch):
 
 def distilled(tmp_path, name, hook, crop="TeacherCrop", **options):
     """Train a small distillation, with the images and the runtime of ``stopped_runs``."""
-    config, layout = tmp_path / "distilled.py", {"image_px": 16, "levels": []}
+    config = tmp_path / "distilled.py"
     if not config.exists():
         write_pretraining(tmp_path)
     cfg = Config.fromfile(tmp_path / "stopped.py")
-    model = {"type": "PyramidDistillation", "layout": layout, "backbone": cfg.model.backbone}
-    model["neck"] = {"type": "MultiHeadNeck", "in_channels": 8, "hid_channels": 8}
-    model["neck"]["out_channels"] = SIZE
-    cfg.model = model
+    layout = {"image_px": 16, "levels": []}
+    neck = {"in_channels": 8, "hid_channels": 8, "out_channels": SIZE}
+    cfg.model = {
+        "type": "PyramidDistillation",
+        "layout": layout,
+        "backbone": cfg.model.backbone,
+        "neck": {"type": "MultiHeadNeck", **neck},
+    }
     cfg.train_dataloader.dataset.pipeline = [{"type": crop, "layout": layout}]
     cfg.custom_hooks = [{"type": "PretrainHook"}, {"type": "TeacherHook", **hook}]
     cfg.dump(config)
@@ -133,7 +158,7 @@ def distilled(tmp_path, name, hook, crop="TeacherCrop", **options):
     return torch.load(tmp_path / name / "epoch_3.pth", weights_only=False)["state_dict"]
 
 
-def test_a_training_is_the_same_with_new_maps_and_with_found_ones_after_stops(tmp_path):
+def test_a_stopped_training_on_found_maps_equals_the_one_that_made_them(tmp_path):
     hook = {"teacher": f"{OWN}:maps", "teacher_px": 32}
     first = distilled(tmp_path, "first", hook)
     cut = distilled(tmp_path, "cut", {**hook, "folder": str(tmp_path / "first")}, stops=(2, 7))
@@ -141,6 +166,6 @@ def test_a_training_is_the_same_with_new_maps_and_with_found_ones_after_stops(tm
     assert not list((tmp_path / "cut").glob("teacher*"))
 
 
-def test_a_hook_needs_its_model_and_its_crop(tmp_path):
+def test_a_hook_without_its_crop_is_refused(tmp_path):
     with pytest.raises(UserValueError, match="TeacherHook needs .* got PyramidDistillation and 0"):
         distilled(tmp_path, "a", {"teacher": f"{OWN}:maps"}, crop="PyramidCrop")

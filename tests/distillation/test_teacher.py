@@ -22,14 +22,19 @@ def test_components_equal_a_singular_value_decomposition():
     mean, components, share = principal_components(cells, 3)
     centred = cells - cells.mean(axis=0)
     _, sigma, vectors = np.linalg.svd(centred, full_matrices=False)
+
     np.testing.assert_allclose(mean, cells.mean(axis=0), atol=1e-6)
     np.testing.assert_allclose(components @ components.T, np.eye(3), atol=1e-6)
     np.testing.assert_allclose(np.abs((components * vectors[:3]).sum(axis=1)), 1, atol=1e-6)
     assert (components[np.arange(3), np.abs(components).argmax(axis=1)] > 0).all()
     assert share == pytest.approx((sigma[:3] ** 2).sum() / (sigma**2).sum())
-    _, padded, whole = principal_components(cells, 8)
-    assert (padded[6:] == 0).all()
-    assert whole == pytest.approx(1)
+
+
+def test_components_beyond_the_channels_are_zeros():
+    _, components, share = principal_components(np.random.default_rng(0).normal(size=(200, 6)), 8)
+    assert components[:6].any(axis=1).all()
+    assert (components[6:] == 0).all()
+    assert share == pytest.approx(1)
 
 
 @pytest.mark.parametrize("cells", [np.full((9, 3), 7.0), np.full((9, 3), np.nan)])
@@ -107,7 +112,7 @@ def test_what_is_no_teacher_is_refused(weights, message):
     ],
 )
 def test_a_map_of_another_grid_than_its_image_is_refused(network, cells):
-    with pytest.raises(UserValueError, match=f"that of net has {cells} cells for 224 x 448 px"):
+    with pytest.raises(UserValueError, match=f"the map of net has {cells} cells for 224 x 448 px"):
         Teacher("net", FeatureBackbone(network))
 
 
@@ -126,7 +131,7 @@ class CropsSmallImages(nn.Module):
 def test_a_grid_that_is_wrong_at_the_size_of_the_images_is_refused_in_the_pass():
     found = Teacher("net", FeatureBackbone(CropsSmallImages()))
     image = torch.zeros(3, 64, 96, dtype=torch.uint8)
-    with pytest.raises(UserValueError, match="that of net has 3 x 5 cells for 64 x 96 px"):
+    with pytest.raises(UserValueError, match="the map of net has 3 x 5 cells for 64 x 96 px"):
         run_teacher(found, [(0, image, np.zeros(5))])
 
 

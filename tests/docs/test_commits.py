@@ -38,6 +38,8 @@ def test_commits_of_results_are_in_the_history_or_said_not_to_be(history):
         lost = {each for each in commits if not re.search(f"^{each}", history, re.MULTILINE)}
         page = folder / "README.md"
         text = page.read_text() if page.exists() else ""
-        told = [part for part in text.split("\n\n") if "not in the repository's history" in part]
-        missing = [commit for commit in sorted(lost) if commit not in "".join(told)]
+        named_as_lost = "".join(
+            part for part in text.split("\n\n") if "not in the repository's history" in part
+        )
+        missing = [commit for commit in sorted(lost) if commit not in named_as_lost]
         assert missing == [], f"{page}: say that these are not in the repository's history"

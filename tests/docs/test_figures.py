@@ -1,4 +1,4 @@
-"""Every figure of README and docs that stands beside results follows from a committed CSV file."""
+"""Every figure of README and docs next to results follows from a committed CSV file."""
 
 import random
 from dataclasses import replace
@@ -96,7 +96,7 @@ METHODS = {
 }
 
 
-def test_the_table_of_methods_is_that_of_the_results():
+def test_the_table_of_methods_shows_the_results():
     lines = (ROOT / "docs/compare.md").read_text().splitlines()
     first = next(num for num, line in enumerate(lines) if line.startswith("| method | seeds |"))
     for line, (title, method) in zip(lines[first + 2 :], METHODS.items(), strict=False):

@@ -118,7 +118,7 @@ def run(text, language, folder, place):
 
 @pytest.mark.slow
 @pytest.mark.fence
-def test_the_readme_s_first_command_and_its_python_run(sandbox, tmp_path):
+def test_the_first_examples_of_the_readme_run(sandbox, tmp_path):
     lines = readme_lines()
     command = next(line for line in lines if line.startswith("mmssprl pretrain photos/"))
     assert "--probe" in command

@@ -135,9 +135,13 @@ def run(source, photos, tmp_path_factory):
     return written, "\n".join(said)
 
 
-def test_pretraining_with_its_teacher_and_its_probe(run, source):
+def as_said(numbers):
+    return ", ".join(f"{value:.4g}" for value in numbers)
+
+
+def test_pretraining_says_the_numbers(run, source):
     _, said = run
-    mean, std = (", ".join(f"{value:.4g}" for value in row) for row in source[1])
+    mean, std = map(as_said, source[1])
     assert f"mean {mean}, deviation {std}" in " ".join(said.split())
 
 
@@ -176,10 +180,11 @@ def test_probe(source, photos):
         mmssprl.probe(source[0], photos, image_px=32, progress=False)
 
 
-def test_finetune_and_predict(source, photos, tmp_path):
+def test_finetune_then_predict(source, photos, tmp_path):
     with seen_by_the_first_layer(source[1]):
         mmssprl.finetune(
             source[0], photos, "classify", tmp_path / "run", epochs=1, image_px=32, log=str
         )
+
     with seen_by_the_first_layer(source[1]):
         mmssprl.predict(tmp_path / "run", photos, tmp_path / "out", pictures=0)

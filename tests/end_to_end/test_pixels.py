@@ -33,7 +33,8 @@ def ways():
 @pytest.mark.parametrize("way", ways())
 def test_every_command_sees_the_same_pixels(way, images):
     folder, wanted = images
-    wrong, seen = set(), set()
+    wrong = set()
+    seen = set()
     for name, pixels in WAYS[way](folder):
         seen.add(name)
         if pixels.shape != wanted[name].shape or (pixels != wanted[name]).any():

@@ -22,15 +22,15 @@ test_dataloader = dict(dataset=dict(indices=4))
 """
 
 
-def test_detection_and_segmentation_run_unmodified_packages_on_torchvisions_operators(
-    tmp_path, monkeypatch
-):
+def test_unmodified_packages_run_on_torchvisions_operators(tmp_path, monkeypatch):
     """Detection in two processes; finetuning/test_dense_runs.py has this mmcv's own operators."""
     monkeypatch.setenv("PYTHONPATH", without_operators(tmp_path)["PYTHONPATH"])
+
     scenes = generate_scenes(tmp_path / "few", num_train=16, num_val=8, size_px=96, progress=False)
     shipped = Config.fromfile(ROOT / "configs/ssprl/ssprl_resnet18_scenes.py")
     backbone = shipped.model.backbone.to_dict()
     path = save_backbone(tmp_path / "ssprl_resnet18_scenes_backbone.pth", backbone)
+
     asked = {"size": "scenes", "gpus": 2, "work_dir": str(tmp_path / "dense")}
     benchmark = Benchmark(BenchmarkOptions(weights=("random",), **asked), lambda line: None)
     benchmark.rows = [WeightsRow("ssprl", str(path), backbone)]
@@ -40,12 +40,15 @@ def test_detection_and_segmentation_run_unmodified_packages_on_torchvisions_oper
         config.write_text(SHORT.format(base=str(ROOT / benchmark.protocols[number].config)))
         short = {"config": str(config), "images_per_step": images_per_step}
         benchmark.protocols[number] = replace(benchmark.protocols[number], **short)
+
     plan = benchmark.make_plan(scenes, may_lack=False)
     outcomes = execute_runs(plan.runs, Jobs(2), lambda line: None)
     assert {outcome.reason for outcome in outcomes.values()} == {""}
+
     found = {run.protocol.name: list(outcome.values) for run, outcome in outcomes.items()}
     scores = ["AP", "AP50", "AP75", "mask_AP", "mask_AP50", "mask_AP75"]
     assert found == {"detection": scores, "segmentation": ["mIoU"]}
+
     logs = [path.read_text() for path in (tmp_path / "dense/runs").rglob("run.log")]
     assert len(logs) == 2
     assert all("ssprl_resnet18_scenes_backbone.pth" in log for log in logs)

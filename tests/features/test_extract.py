@@ -46,7 +46,7 @@ def test_files_photographs_arrays_and_tensors_give_the_features_of_a_hand_made_c
     assert prepare(photo.convert("L")).shape == (3, 56, 56)
     (tmp_path / "bad.png").write_text("no image")
     paths = [str(tmp_path / name) for name in ("bad.png", "a.png")]
-    split = LabelledSplit("train", paths, torch.tensor([[0, 0], [1, -1]]))
+    split = LabelledSplit("train", paths, torch.tensor([[0, 0], [1, -1]]), torch.arange(2))
     features, found = extract_split(model, split, CPU)
     assert found.labels.tolist() == [[1, -1]]  # of the image that can be read
     with torch.no_grad():

@@ -22,25 +22,40 @@ def no_kernels(monkeypatch):
     pyramid_model.compiled.cache_clear()
 
 
-@pytest.mark.parametrize("num_chunks", [1, 2])
-def test_training_and_evaluation_equal_eager(num_chunks):
-    eager, compiled = make_model(num_chunks), make_model(num_chunks)
+def pair_of(num_chunks=1):
+    """A compiled model and an eager one of the same weights."""
+    compiled = make_model(num_chunks)
     compiled.compile_backbone = True
-    expected, got = (model(crops_of(), mode="loss") for model in (eager, compiled))
-    torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-5)
-    for losses in (expected, got):
-        sum(losses.values()).backward()
-    grads = [{n: p.grad for n, p in model.named_parameters()} for model in (compiled, eager)]
-    assert relative_error(*grads) < 1e-3
-    statistics = [dict(model.backbone.named_buffers()) for model in (compiled, eager)]
+    return compiled, make_model(num_chunks)
+
+
+def gradients_of(model):
+    return {name: parameter.grad for name, parameter in model.named_parameters()}
+
+
+@pytest.mark.parametrize("num_chunks", [1, 2])
+def test_training_equals_eager(num_chunks):
+    pair = pair_of(num_chunks)
+    losses = [model(crops_of(), mode="loss") for model in pair]
+    torch.testing.assert_close(*losses, rtol=1e-5, atol=1e-5)
+    for terms in losses:
+        sum(terms.values()).backward()
+    assert relative_error(*map(gradients_of, pair)) < 1e-3
+    statistics = [dict(model.backbone.named_buffers()) for model in pair]
     torch.testing.assert_close(*statistics, rtol=1e-5, atol=1e-5)
-    if num_chunks > 1:
-        return  # evaluation has no chunks
-    compiled.load_state_dict(eager.state_dict())
-    with torch.no_grad():
-        features = [model.eval().extract_feat(crops_of(1)) for model in (compiled, eager)]
+
+
+@torch.no_grad()
+def test_evaluation_equals_eager():
+    features = [model.eval().extract_feat(crops_of(1)) for model in pair_of()]
     torch.testing.assert_close(*features, rtol=1e-5, atol=1e-5)
-    # One graph per view size, in training and in evaluation.
+
+
+def test_there_is_one_graph_per_view_size_in_each_mode():
+    compiled, _ = pair_of()
+    compiled(crops_of(), mode="loss")
+    with torch.no_grad():
+        compiled.eval().extract_feat(crops_of(1))
     assert counters["stats"]["unique_graphs"] == 2 * len(CROPS)
 
 

@@ -20,7 +20,11 @@ from mmssprl.models.pyramid_model import last_outputs
 from mmssprl.pyramid import ViewLayout
 from mmssprl.registry import MODELS
 
-HEIGHT, WIDTH, ROWS, COLUMNS, SIZE = 60, 90, 3, 2, 4  # cells that are no squares
+HEIGHT = 60
+WIDTH = 90
+ROWS = 3
+COLUMNS = 2  # cells that are no squares
+SIZE = 4
 NECK = {"type": "MultiHeadNeck", "in_channels": 8, "hid_channels": 16, "out_channels": SIZE}
 KINDS = ("PyramidDistillation", "AnchoredSSPRL")
 
@@ -66,17 +70,33 @@ def test_the_backbone_runs_in_chunks(kind):
     assert model.backbone.bn1.num_batches_tracked == 2 * len(inputs)
 
 
+def maps_of(model, inputs):
+    return [model.backbone(x.flatten(0, 1))[-1].unflatten(0, x.shape[:2]) for x in inputs]
+
+
+def cell_of(box, row, column, side):
+    """One of side x side cells of a box."""
+    x1, y1, x2, y2 = box.double()
+    size = torch.stack([x2 - x1, y2 - y1]) / side
+    corner = torch.stack([x1, y1]) + torch.tensor([column, row]) * size
+    return torch.cat([corner, corner + size])
+
+
+def test_some_views_of_a_step_are_mirrored():
+    _, samples = step_of(build(), training=True)
+    mirrored = [places[..., 0] > places[..., 2] for places in samples["places"]]
+    assert any(each.any() for each in mirrored)
+    assert not all(each.all() for each in mirrored)
+
+
 @pytest.mark.fence
 @pytest.mark.parametrize("dense_weight", [0.0, 0.3])
 def test_the_loss_equals_loops_in_float64(dense_weight):
     model = build(dense_weight=dense_weight)
     inputs, samples = step_of(model, training=True)
-    mirrored = [places[..., 0] > places[..., 2] for places in samples["places"]]
-    assert any(each.any() for each in mirrored)
-    assert not all(each.all() for each in mirrored)
     found = model.loss(inputs, samples)
-    maps = [model.backbone(x.flatten(0, 1))[-1].unflatten(0, x.shape[:2]) for x in inputs]
-    scales = model.layout.split([each.mean((-2, -1)) for each in maps])
+
+    scales = model.layout.split([each.mean((-2, -1)) for each in maps_of(model, inputs)])
     embeddings = [each.detach().double() for each in model.neck(scales)]
     for scale, places in enumerate(model.layout.split(samples["places"])):
         cosines = [
@@ -85,56 +105,88 @@ def test_the_loss_equals_loops_in_float64(dense_weight):
         ]
         expected = (1 - dense_weight) * (1 - sum(cosines) / len(cosines))
         assert found[f"loss_distill_s{scale}"].item() == pytest.approx(expected.item(), abs=2e-6)
-    if not dense_weight:
-        assert "loss_cells" not in found
-        return
-    side = maps[0].shape[-1]
-    cosines = []
-    patches = maps[0][:2].flatten(3).permute(0, 3, 1, 2)  # (2, k^2, B, C)
+    assert ("loss_cells" in found) == (dense_weight > 0)
+
+
+@pytest.mark.fence
+def test_the_loss_of_cells_equals_loops_in_float64():
+    model = build(dense_weight=0.3)
+    inputs, samples = step_of(model, training=True)
+    found = model.loss(inputs, samples)
+
+    maps = maps_of(model, inputs)[0]
+    side = maps.shape[-1]
+    patches = maps[:2].flatten(3).permute(0, 3, 1, 2)  # (2, k^2, B, C)
     (cells,) = model.dense_neck([patches])
+    cosines = []
     for v, b, row, column in np.ndindex(2, 2, side, side):
-        x1, y1, x2, y2 = samples["places"][0][v, b].double()
-        x, y = (x2 - x1) / side, (y2 - y1) / side
-        corner = torch.stack([x1 + column * x, y1 + row * y])
-        place = torch.cat([corner, corner + torch.stack([x, y])])
+        place = cell_of(samples["places"][0][v, b], row, column, side)
         cell = cells[v, row * side + column, b].detach().double()
         cosines.append(cell @ target(samples, b, place))
-    expected = dense_weight * (1 - sum(cosines) / len(cosines))
+    expected = 0.3 * (1 - sum(cosines) / len(cosines))
     assert found["loss_cells"].item() == pytest.approx(expected.item(), abs=2e-6)
 
 
-@pytest.mark.parametrize("dense_weight", [0.0, 0.3])
-def test_an_anchored_loss_is_that_of_ssprl_and_of_a_distillation(dense_weight, monkeypatch):
+@pytest.fixture(params=[0.0, 0.3])
+def anchored(request):
+    """An anchored model, and an SS-PRL and a distillation that share its modules."""
+    model = build("AnchoredSSPRL", dense_weight=request.param)
+    alone = build(dense_weight=request.param)
+    alone.backbone = model.backbone
+    alone.neck = model.anchor_neck
+    alone.dense_neck = model.anchor_dense_neck
+    ssprl = MODELS.build(model_cfg(BACKBONE, 8))
+    for part in ("backbone", "neck", "head"):
+        setattr(ssprl, part, getattr(model, part))
+    return model, ssprl, alone
+
+
+def test_an_anchored_loss_joins_the_terms_of_both(anchored):
+    model, ssprl, alone = anchored
+    given = step_of(model, training=True)
+    torch.testing.assert_close(model.loss(*given), ssprl.loss(*given) | alone.loss(*given))
+    assert model.loss_terms() == ssprl.loss_terms() | alone.loss_terms()
+
+
+def test_an_anchored_model_measures_what_both_do(anchored):
+    model, ssprl, alone = anchored
+    given = step_of(model, training=True)
+    for each in anchored:
+        each.loss(*given)
+    assert set(model.health()) == set(ssprl.health()) | set(alone.health())
+    assert model.examine().keys() == ssprl.examine().keys()
+
+
+def test_an_anchored_backbone_is_compiled_on_demand(anchored, monkeypatch):
+    model, *_ = anchored
     runs = []
     monkeypatch.setattr("mmssprl.models.distillation.compiled", lambda run: runs.append(run) or run)
-    anchored = build("AnchoredSSPRL", dense_weight=dense_weight)
-    alone = build(dense_weight=dense_weight)
-    alone.backbone, alone.neck = anchored.backbone, anchored.anchor_neck
-    alone.dense_neck = anchored.anchor_dense_neck
-    ssprl = MODELS.build(model_cfg(BACKBONE, 8))
-    ssprl.backbone, ssprl.neck, ssprl.head = anchored.backbone, anchored.neck, anchored.head
-    given = step_of(anchored, training=True)
-    torch.testing.assert_close(anchored.loss(*given), ssprl.loss(*given) | alone.loss(*given))
-    assert anchored.loss_terms() == ssprl.loss_terms() | alone.loss_terms()
-    assert set(anchored.health()) == set(ssprl.health()) | set(alone.health())
-    assert anchored.examine().keys() == ssprl.examine().keys()
+    given = step_of(model, training=True)
+    model.loss(*given)
     assert runs == []
-    anchored.compile_backbone = True
-    anchored.loss(*given)
+    model.compile_backbone = True
+    model.loss(*given)
     assert runs == [last_outputs]
 
 
-def test_health_has_the_cosine_to_own_and_to_other_targets():
+def test_the_image_views_are_measured():
+    model = build()
+    model.loss(*step_of(model))
+    assert {"effective_rank", "alignment"} < set(model.examine())
+
+
+def test_health_has_the_cosine_to_own_targets_next_to_others():
     model = build()
     inputs, samples = step_of(model)
     losses = model.loss(inputs, samples)
     health = model.health()
-    assert {"effective_rank", "alignment"} < set(model.examine())
+
     places = [each.flip(1) for each in samples["places"]]
     model.loss(inputs, {**samples, "maps": samples["maps"].flip(0), "places": places})
     for key, term in model.loss_terms().items():
         name = key.removeprefix("loss_")
-        own, other = health[f"cosine_{name}"], health[f"cosine_shuffled_{name}"]
+        own = health[f"cosine_{name}"]
+        other = health[f"cosine_shuffled_{name}"]
         torch.testing.assert_close(own, 1 - losses[key].detach() / term.weight)
         # Two images: the other's target is the shuffled one.
         torch.testing.assert_close(model.health()[f"cosine_{name}"], other)
@@ -161,12 +213,18 @@ def test_autocast_changes_no_target():
     torch.testing.assert_close(found, expected, atol=0, rtol=0)
 
 
-def test_what_it_refuses():
+def test_a_weight_above_1_is_refused():
     with pytest.raises(UserValueError, match=r"dense_weight must be from 0 to 1, but got 1.5"):
         build(dense_weight=1.5)
-    model = build(num_chunks=2)
+
+
+def test_a_batch_that_chunks_do_not_divide_is_refused():
     with pytest.raises(UserValueError, match="num_chunks=2, but got 3"):
-        model.check_training(num_images=9, batch_size=3)
+        build(num_chunks=2).check_training(num_images=9, batch_size=3)
+
+
+def test_views_without_maps_are_refused():
+    model = build()
     with pytest.raises(UserValueError, match="needs its maps .*TeacherHook"):
         model.loss(step_of(model)[0])
 
@@ -201,13 +259,25 @@ def work(rank, folder, kind):
     return found, images[3]["data_samples"]["maps"]
 
 
+@pytest.fixture(scope="module", params=KINDS)
+def ranks(request, tmp_path_factory):
+    """A kind of model, and the step and a kept map of each rank."""
+    folder = tmp_path_factory.mktemp("ranks")
+    (folder / "images").mkdir()
+    write_noise(folder / "images")
+    return request.param, on_two_ranks(partial(work, folder=folder, kind=request.param), folder)
+
+
 @pytest.mark.dist
 @pytest.mark.fence
-@pytest.mark.parametrize("kind", KINDS)
-def test_two_ranks_equal_one_process_and_read_one_file(kind, tmp_path):
-    (tmp_path / "images").mkdir()
-    write_noise(tmp_path / "images")
-    ranks = on_two_ranks(partial(work, folder=tmp_path, kind=kind), tmp_path)
-    assert_mean_equals([found for found, _ in ranks], step(slice(NUM_RANKS), kind=kind))
-    torch.testing.assert_close(ranks[0][1], ranks[1][1])
-    assert ranks[0][1].any()
+def test_two_ranks_equal_one_process(ranks):
+    kind, results = ranks
+    assert_mean_equals([found for found, _ in results], step(slice(NUM_RANKS), kind=kind))
+
+
+@pytest.mark.dist
+@pytest.mark.fence
+def test_two_ranks_read_one_file_of_maps(ranks):
+    _, ((_, first), (_, second)) = ranks
+    torch.testing.assert_close(first, second)
+    assert first.any()

@@ -11,7 +11,8 @@ from mmssprl.engine.runner import CPUDistributedDataParallel
 from mmssprl.functional import sinkhorn
 
 pytestmark = [pytest.mark.dist, pytest.mark.fence]
-BATCH, STEPS = 3, 4
+BATCH = 3
+STEPS = 4
 LAYOUTS = {"plain": LAYOUT, "small_views_and_sampled": replace(SAMPLED, num_small=2)}
 # Rows of two steps, except for the first level of the plain layout: rows of one step.
 PATCH_QUEUES = {"plain": (12, 54), "small_views_and_sampled": (12, 18)}
@@ -35,6 +36,10 @@ def head_of(name, factor=1):
     return make_head(LAYOUTS[name], freeze_iters=1, **queues)
 
 
+def detached(losses):
+    return {name: loss.detach() for name, loss in losses.items()}
+
+
 def train_steps(rank, num_ranks, name):
     """Losses and gradients of a few steps on this rank's images of the joined batch."""
     head = head_of(name, NUM_RANKS // num_ranks)
@@ -44,8 +49,7 @@ def train_steps(rank, num_ranks, name):
         head.zero_grad()
         terms = head.loss([z[:, :, images] for z in joined_embeddings(step, name)])
         sum(terms.values()).backward()
-        losses = {key: term.detach() for key, term in terms.items()}
-        steps.append((losses, [p.grad.clone() for p in head.parameters()]))
+        steps.append((detached(terms), [p.grad.clone() for p in head.parameters()]))
         # The same update everywhere, so that later steps have other prototypes.
         with torch.no_grad():
             generator = torch.Generator().manual_seed(step)
@@ -69,7 +73,7 @@ def step_in_chunks(model, call, images):
     losses = call([x[:, images] for x in crops], mode="loss")
     sum(losses.values()).backward()
     grads = {name: p.grad for name, p in model.named_parameters()}
-    return {name: loss.detach() for name, loss in losses.items()}, grads
+    return detached(losses), grads
 
 
 def work(rank):
@@ -79,16 +83,18 @@ def work(rank):
 
     for queue in filter(None, head.queues):
         queue.gather_ranks()
-    results["state_dict"] = state = {k: v.clone() for k, v in head.state_dict().items()}
+    state = {k: v.clone() for k, v in head.state_dict().items()}
+    results["state_dict"] = state
     for queue in filter(None, head.queues):
         queue.release_ranks()
+
     # All ranks load the checkpoint of rank 0.
     shared = [state]
     dist.broadcast_object_list(shared)
     restored = head_of("plain")
     restored.load_state_dict(shared[0])
     z = [x[:, :, :BATCH] for x in joined_embeddings(9 + rank)]
-    results["resumed"] = [{n: t.detach() for n, t in h.loss(z).items()} for h in (head, restored)]
+    results["resumed"] = [detached(each.loss(z)) for each in (head, restored)]
 
     with pytest.raises(ValueError, match=r"\[2, 3\]"):
         make_head().loss(embeddings_of(LAYOUT, batch=2 + rank))
@@ -114,7 +120,7 @@ def test_codes_equal_one_process_even_where_one_rank_underflows(ranks):
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_losses_and_gradients_equal_one_process(ranks, name):
+def test_steps_equal_one_process(ranks, name):
     head, steps = train_steps(0, 1, name)
     assert all(queue.is_full for queue in head.queues)
     for expected, *of_ranks in zip(steps, *(result[name] for result in ranks), strict=True):

@@ -24,32 +24,46 @@ def test_holds_the_newest_rows_whatever_a_step_pushes(rows):
     assert queue.num_pushed == 11 * rows
 
 
-def test_another_length_or_number_of_ranks_after_loading_starts_empty(monkeypatch):
-    module, logged = "mmssprl.models.queues", []
-    monkeypatch.setattr(f"{module}.print_log", lambda text, **_: logged.append(text))
+@pytest.fixture
+def logged(monkeypatch):
+    lines = []
+    monkeypatch.setattr("mmssprl.models.queues.print_log", lambda text, **_: lines.append(text))
+    return lines
+
+
+def test_a_queue_of_another_length_starts_empty(logged):
     # mmengine skips features that do not fit. Without a check, zeros would count as rows.
-    queue, longer = FeatureQueue(4, 3), FeatureQueue(5, 3)
+    queue = FeatureQueue(4, 3)
     for value in (1, 2, 3):
         queue.push(step_of(value))
+    longer = FeatureQueue(5, 3)
     longer.load_state_dict(queue.state_dict())
     assert longer.num_filled == 0
     (line,) = logged
     assert "(2, 4, 3) on 1 rank(s), in this training (2, 5, 3)" in line
     longer.push(step_of(7))
     assert not longer.is_full
-    negatives, more = NegativeQueue(5, 2), NegativeQueue(6, 2)
+
+
+def test_negatives_of_another_length_are_left_out():
+    negatives = NegativeQueue(5, 2)
     negatives.push(torch.ones(3, 2))
     assert negatives.state_dict().keys() == {"keys", "_extra_state"}
+    more = NegativeQueue(6, 2)
     before = more.keys.clone()
     load_state_dict(more, negatives.state_dict())
     assert torch.equal(more.keys, before)
     assert more.fill == 0
+
+
+def test_a_queue_of_another_number_of_ranks_starts_empty(logged, monkeypatch):
     # The same number of ranks: tests/models/test_distributed.py.
     state = {"features_of_ranks": torch.stack([step_of(1), step_of(5)]), "features": step_of(1)}
     restored = FeatureQueue(2, 3)
-    monkeypatch.setattr(f"{module}.dist.get_world_size", lambda: 3)
+    monkeypatch.setattr("mmssprl.models.queues.dist.get_world_size", lambda: 3)
     restored.load_state_dict({**state, "_extra_state": torch.tensor(2)})
     assert (restored.num_filled, restored.num_pushed) == (0, 0)
+    assert "on 2 rank(s), in this training (2, 2, 3) on 3" in logged[0]
 
 
 def test_starts_with_random_unit_rows():
@@ -59,5 +73,8 @@ def test_starts_with_random_unit_rows():
     torch.testing.assert_close(queue.keys.norm(dim=1), torch.ones(500))
     assert queue.keys.mean(dim=0).norm() < 0.1
     assert (queue.fill, queue.num_pushed) == (0, 0)
+
+
+def test_a_queue_without_rows_is_refused():
     with pytest.raises(ValueError, match="length.*0"):
         NegativeQueue(0, 2)

@@ -44,7 +44,7 @@ def steps(variant):
 
 
 @pytest.mark.parametrize("variant", ["released", "paper"])
-def test_losses_and_gradients_are_the_golden_ones(variant):
+def test_steps_are_the_golden_ones(variant):
     for (losses, grads), golden in zip(steps(variant), GOLDEN[variant], strict=True):
         assert losses == pytest.approx(golden["losses"], rel=1e-5)
         for grad, expected in zip(grads, golden["gradients"], strict=True):

@@ -17,7 +17,7 @@ def features():
     return [torch.randn(2, m, 3, 6, generator=generator) for m in (1, 4, 9)]
 
 
-def test_each_scale_has_its_own_linear_bn_relu_linear_over_all_views_and_patches():
+def test_each_scale_has_a_head_that_sees_all_its_rows_at_once():
     neck = make_neck()
     outputs = neck(features())
     assert not torch.equal(neck.heads[0][0].weight, neck.heads[1][0].weight)
@@ -29,36 +29,58 @@ def test_each_scale_has_its_own_linear_bn_relu_linear_over_all_views_and_patches
         torch.testing.assert_close(output, expected)
 
 
-def test_hidden_zero_is_a_linear_head_and_embeddings_are_float32_under_autocast():
+def test_hidden_zero_is_a_linear_head():
     neck = make_neck(hid_channels=0)
     x = features()[0]
     head = neck.heads[0]
     expected = F.normalize(F.linear(x, head.weight, head.bias), dim=-1)
     torch.testing.assert_close(neck(features())[0], expected)
+
+
+def test_embeddings_are_float32_under_autocast():
+    neck = make_neck()
     with torch.autocast("cpu", torch.bfloat16):
         z = neck(features())[0]
     assert z.dtype == torch.float32
     torch.testing.assert_close(z.norm(dim=-1), torch.ones(2, 1, 3))
 
 
-def test_features_that_do_not_fit():
+def test_features_of_another_size_are_refused():
     with pytest.raises(ValueError, match="in_channels=7.*in_channels=6"):
         make_neck(in_channels=7)(features())
+
+
+def test_features_of_other_scales_are_refused():
     with pytest.raises(ValueError, match=r"3 scales, .*features of 2; .*neck\.layout"):
         make_neck()(features()[:2])
 
 
-@pytest.mark.parametrize("module", [Prototypes(4, 3), CorrelationLearner(4, 3)])
-def test_frozen_gets_a_zero_gradient_and_passes_the_input_s(module):
-    x = torch.randn(5, 4, requires_grad=True)
-    module(x, frozen=True).square().sum().backward()
-    frozen_grad = x.grad.clone()
+FREEZABLE = [Prototypes, CorrelationLearner]
+
+
+@pytest.mark.parametrize("kind", FREEZABLE)
+def test_a_frozen_weight_gets_a_zero_gradient(kind):
+    module = kind(4, 3)
+    module(torch.randn(5, 4), frozen=True).square().sum().backward()
     assert torch.equal(module.weight.grad, torch.zeros(3, 4))
-    x.grad = None
-    module(x).square().sum().backward()
+    module(torch.randn(5, 4)).square().sum().backward()
     assert module.weight.grad.abs().max() > 0
-    assert torch.equal(x.grad, frozen_grad)
-    # Not even an overflow makes it NaN.
-    module.zero_grad()
-    (module(x, frozen=True).sum() * float("inf")).backward()
+
+
+@pytest.mark.parametrize("kind", FREEZABLE)
+def test_an_overflow_leaves_the_gradient_of_a_frozen_weight_zero(kind):
+    module = kind(4, 3)
+    (module(torch.randn(5, 4), frozen=True).sum() * float("inf")).backward()
     assert torch.equal(module.weight.grad, torch.zeros(3, 4))
+
+
+@pytest.mark.parametrize("kind", FREEZABLE)
+def test_a_frozen_weight_passes_the_gradient_of_the_input(kind):
+    module = kind(4, 3)
+    x = torch.randn(5, 4, requires_grad=True)
+    grads = []
+    for frozen in (True, False):
+        loss = module(x, frozen=frozen).square().sum()
+        grads += torch.autograd.grad(loss, x)
+    assert torch.equal(*grads)
+    assert grads[0].any()

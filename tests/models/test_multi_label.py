@@ -16,18 +16,32 @@ def loss_by_hand(logits, target):
     for row, truth in zip(logits.double().tolist(), target.tolist(), strict=True):
         for x, y in zip(row, truth, strict=True):
             p = 1 / (1 + math.exp(-x))
-            total -= {1: math.log(p), 0: math.log(1 - p), -1: 0.0}[int(y)]
+            if y >= 0:
+                total -= math.log(p) if y == 1 else math.log(1 - p)
     return total / len(logits)
 
 
-def test_loss_equals_the_formula_and_ignores_what_is_not_counted():
+@pytest.fixture
+def scored():
+    """Logits and targets (6, 5), present, absent and ignored ones."""
     generator = torch.Generator().manual_seed(1)
     logits = 3 * torch.randn(6, 5, generator=generator)
     target = torch.randint(-1, 2, (6, 5), generator=generator).float()
     assert set(target.flatten().tolist()) == {-1, 0, 1}
+    return logits, target
+
+
+def test_the_loss_equals_the_formula(scored):
+    logits, target = scored
     loss = MultiLabelLoss()(logits, target)
     assert loss.item() == pytest.approx(loss_by_hand(logits, target), rel=1e-6)
-    logits[target < 0] = 7.0
+
+
+def test_ignored_targets_do_not_count(scored):
+    logits, target = scored
+    loss = MultiLabelLoss()(logits, target)
+    ignored = target < 0
+    logits[ignored] = 7.0
     assert torch.equal(MultiLabelLoss()(logits, target), loss)
 
 
@@ -44,6 +58,7 @@ def test_all_of_the_backbone_learns_or_nothing(frozen):
     samples = [DataSample().set_gt_score(torch.tensor([1.0, 0.0, -1.0])) for _ in range(4)]
     images = torch.randn(4, 3, 32, 32, generator=torch.Generator().manual_seed(0))
     model.loss(images, samples)["loss"].backward()
+
     assert all(module.training is not frozen for module in model.backbone.modules())
     for name, value in model.backbone.named_buffers():
         assert torch.equal(value, statistics[name]) is frozen, name

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 from helpers.datasets.noise_images import write_noise
 from helpers.engine.pretrain_runner import make_runner
@@ -21,22 +23,36 @@ def test_which_configs_pretrain():
     assert not is_pretraining(Config({}))
 
 
-def test_a_method_is_told_of_lengths_and_checkpoints_and_is_drawn(tmp_path):
+@pytest.fixture(scope="module")
+def runner(tmp_path_factory):
+    """A run of two epochs of a method that shares only the protocol with SS-PRL."""
+    folder = tmp_path_factory.mktemp("agreement")
+    (folder / "images").mkdir()
     backbone = {"type": "ResNet", "depth": 18, "stem_channels": 8, "base_channels": 8}
     model = {"type": "Agreement", "layout": LAYOUT, "backbone": backbone}
-    (tmp_path / "images").mkdir()
     overrides = {
         "model": {"_delete_": True, **model},
         "train_dataloader.dataset.pipeline": [{"type": "PyramidCrop", "layout": LAYOUT}],
         "default_hooks.runtime_info": {"type": "PretrainRuntimeInfoHook"},
     }
-    runner = make_runner(write_noise(tmp_path / "images", 12), tmp_path / "run", **overrides)
+    runner = make_runner(write_noise(folder / "images", 12), folder / "run", **overrides)
     runner.train()
+    return runner
+
+
+def test_a_method_hears_of_lengths_then_of_checkpoints(runner):
     # 12 images in batches of 4, two epochs.
     assert runner.model.calls == [3, 6, "before", "after", "before", "after"]
-    figure = draw_losses(tmp_path / "run")
+
+
+def test_the_losses_of_a_method_are_drawn(runner):
+    figure = draw_losses(Path(runner.work_dir))
     axes = {a.get_title(loc="left"): a for a in figure.axes if a.get_visible()}
     assert list(axes) == ["$L$, image", "learning rate"]
     assert len(axes["$L$, image"].lines) == 1  # the value at chance is unknown
-    views = draw_views(tmp_path / "run/toy_ssprl.py", tmp_path / "images/0.png")
+
+
+def test_the_views_of_a_method_are_drawn(runner):
+    folder = Path(runner.work_dir)
+    views = draw_views(folder / "toy_ssprl.py", folder.parent / "images/0.png")
     assert views.axes[0].get_title(loc="left") == "Image views"

@@ -28,7 +28,7 @@ def step(preprocessor):
 
 
 @pytest.mark.parametrize("training", [False, True])
-def test_batches_become_view_major_and_normalised(training):
+def test_batches_become_normalised_views(training):
     data = batch()
     out = build(mean=(10, 20, 30), std=(1, 2, 4), **OFF)(data, training=training)
     assert out["data_samples"] is None
@@ -79,32 +79,56 @@ def test_probabilities_per_view_need_two_views(layout, groups):
         PyramidPreprocessor(layout, blur_prob=(1.0, 0.1))
 
 
-def test_strengths_of_jitter_and_blur_reach_them():
+STRENGTHS = {"brightness": 0.0, "contrast": 0.0, "saturation": 0.0, "hue": 0.0}
+
+
+@pytest.mark.parametrize("name", STRENGTHS)
+def test_the_jitter_has_its_strengths(name):
     plain = step(build(**OFF))
-    zero = {"brightness": 0.0, "contrast": 0.0, "saturation": 0.0, "hue": 0.0}
-    settings = {**OFF, **zero, "jitter_prob": 1.0}
+    settings = {**OFF, **STRENGTHS, "jitter_prob": 1.0}
     assert torch.equal(step(build(**settings)), plain)
-    for name in zero:
-        assert not torch.isclose(step(build(**{**settings, name: 0.4})), plain).all()
+    assert not torch.isclose(step(build(**{**settings, name: 0.4})), plain).all()
+
+
+def test_the_blur_has_its_strength():
     unblurred = build(**{**OFF, "blur_prob": 1.0, "blur_sigma": (0, 0)})
-    torch.testing.assert_close(step(unblurred), plain)
+    torch.testing.assert_close(step(unblurred), step(build(**OFF)))
 
 
-def test_seed_rank_and_step_decide_only_in_training_and_are_resumed(monkeypatch):
-    one, same, other = build(0), build(0), build(1)
-    first = step(one)
+def test_evaluation_draws_nothing():
+    one = build()
     plain, again = (one(batch())["inputs"] for _ in range(2))
     assert all(map(torch.equal, plain, again))
-    assert one.num_batches == 1
+    assert one.num_batches == 0
+
+
+def test_the_seed_decides_what_is_drawn():
+    first = step(build(0))
+    same = build(0)
     torch.rand(5)  # the global generator has no effect after construction
     assert torch.equal(step(same), first)
-    assert not torch.equal(step(other), first)
-    assert not torch.equal(step(one), first)
+    assert not torch.equal(step(build(1)), first)
+
+
+def test_each_step_draws_again():
+    one = build()
+    assert not torch.equal(step(one), step(one))
+
+
+def test_each_rank_draws_its_own(monkeypatch):
+    first = step(build())
+    monkeypatch.setattr(pyramid_preprocessor, "get_rank", lambda: 1)
+    assert not torch.equal(step(build()), first)
+
+
+def test_draws_are_resumed():
+    one = build(0)
+    for _ in range(2):
+        step(one)
+    other = build(1)
     other.load_state_dict(one.state_dict())
     assert other.num_batches == 2
     assert torch.equal(step(other), step(one))
-    monkeypatch.setattr(pyramid_preprocessor, "get_rank", lambda: 1)
-    assert not torch.equal(step(build(0)), first)
 
 
 @pytest.mark.parametrize(

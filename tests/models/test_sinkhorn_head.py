@@ -43,7 +43,7 @@ def reference_losses(ref, head, z, queues):
     [LAYOUT, WITH_SMALL, SAMPLED, SWAV],
     ids=["2views", "small_views", "sampled", "swav_with_small_views"],
 )
-def test_every_term_and_gradient_equals_the_equations(variant, layout):
+def test_every_term_equals_the_equations(variant, layout):
     weights = {"alpha": (0.25, 0.5), "beta": (0.3, 0.7), "cross_weight": 2.0}
     if not layout.levels:
         weights = {"num_patch_prototypes": ()}
@@ -58,13 +58,10 @@ def test_every_term_and_gradient_equals_the_equations(variant, layout):
     params = [*(c.weight for c in head.prototypes), *(g.weight for g in head.correlation)]
     for name, loss in losses.items():
         torch.testing.assert_close(loss.double(), expected[name], rtol=1e-5, atol=1e-6)
-        grads, expected_grads = (
-            torch.autograd.grad(term, tensors, retain_graph=True, materialize_grads=True)
-            for term, tensors in (
-                (loss, inputs + params),
-                (expected[name], doubles + ref.prototypes + ref.correlation),
-            )
-        )
+        options = {"retain_graph": True, "materialize_grads": True}
+        grads = torch.autograd.grad(loss, inputs + params, **options)
+        others = doubles + ref.prototypes + ref.correlation
+        expected_grads = torch.autograd.grad(expected[name], others, **options)
         for got, want in zip(grads, expected_grads, strict=True):
             torch.testing.assert_close(got.double(), want, rtol=1e-4, atol=1e-6)
 
@@ -79,7 +76,7 @@ def test_every_term_and_gradient_equals_the_equations(variant, layout):
         ("paper", SIX_SMALL, (4, 9, 40)),  # only rows of the image views
     ],
 )
-def test_queues_fill_over_steps_and_join_the_assignment(variant, layout, lengths):
+def test_full_queues_join_the_assignment(variant, layout, lengths):
     batch = 2
     settings = {"queue_length": lengths[0], "patch_queue_length": lengths[1:]}
     head = make_head(layout, variant=variant, **settings)
@@ -98,6 +95,7 @@ def test_queues_fill_over_steps_and_join_the_assignment(variant, layout, lengths
             )
         for s in range(3):
             pushed[s] = torch.cat([pushed[s], z[s][:2].flatten(1, 2).double()], dim=1)
+
     rows_a_step = [batch * patches for patches in layout.patches_per_scale]
     assert [queue.num_pushed for queue in head.queues] == [5 * rows for rows in rows_a_step]
     without = make_head(layout, variant=variant)
@@ -106,7 +104,7 @@ def test_queues_fill_over_steps_and_join_the_assignment(variant, layout, lengths
             assert abs(loss - losses[name]) > 1e-5  # the queues changed every term
 
 
-def test_queues_wait_for_their_epoch_and_need_its_length():
+def test_queues_wait_for_their_epoch():
     head = make_head(queue_length=3, queue_start_epoch=2)
     head.set_epoch_length(2)
     plain = make_head()
@@ -114,22 +112,31 @@ def test_queues_wait_for_their_epoch_and_need_its_length():
         z = embeddings_of(LAYOUT, seed=step)
         with_queue, without = (sum(h.loss(z).values()) for h in (head, plain))
         assert torch.equal(with_queue, without) == (step < 4)
+
+
+def test_settings_in_epochs_need_the_length_of_one():
     with pytest.raises(RuntimeError, match="freeze_epochs=1.*PretrainHook"):
-        make_head(freeze_epochs=1).loss(z)
+        make_head(freeze_epochs=1).loss(embeddings_of(LAYOUT))
 
 
-def test_ablations_drop_their_terms_and_change_nothing_else():
+@pytest.mark.parametrize(
+    ("ablation", "kind"), [("with_cross", "pyramid"), ("with_pyramid", "cross")]
+)
+def test_an_ablation_drops_only_its_terms(ablation, kind):
     z = embeddings_of(LAYOUT)
     full = make_head().loss(z)
-    pyramid_only = make_head(with_cross=False)
-    cross_only = make_head(with_pyramid=False, patch_queue_length=50)
-    for head, kind in ((pyramid_only, "pyramid"), (cross_only, "cross")):
-        kept = ["loss_pyramid_s0", f"loss_{kind}_s1", f"loss_{kind}_s2"]
-        assert head.loss(z) == {name: full[name] for name in kept}
-    assert not pyramid_only.correlation
-    assert list(cross_only.queues) == [None] * 3
+    kept = ["loss_pyramid_s0", f"loss_{kind}_s1", f"loss_{kind}_s2"]
+    assert make_head(**{ablation: False}).loss(z) == {name: full[name] for name in kept}
+
+
+def test_ablations_have_no_parts_without_use():
+    assert not make_head(with_cross=False).correlation
+    assert list(make_head(with_pyramid=False, patch_queue_length=50).queues) == [None] * 3
+
+
+def test_a_layout_without_levels_has_one_term():
     swav = make_head(replace(LAYOUT, levels=()), num_patch_prototypes=())
-    assert swav.loss(z[:1]).keys() == {"loss_pyramid_s0"}
+    assert swav.loss(embeddings_of(LAYOUT)[:1]).keys() == {"loss_pyramid_s0"}
 
 
 def test_shared_prototypes():
@@ -150,7 +157,7 @@ def test_shared_prototypes():
     "freeze", [{"freeze_iters": 2}, {"freeze_epochs": 1}], ids=["iters", "epochs"]
 )
 @pytest.mark.parametrize("optimizer_type", [LARC, torch.optim.AdamW])
-def test_frozen_prototypes_stay_and_then_move(freeze, optimizer_type):
+def test_frozen_prototypes_stay_until_the_freeze_ends(freeze, optimizer_type):
     head = make_head(**freeze)
     head.set_epoch_length(2)
     optimizer = optimizer_type(head.parameters(), lr=0.1)
@@ -167,25 +174,45 @@ def test_frozen_prototypes_stay_and_then_move(freeze, optimizer_type):
         assert (F.normalize(p) - start[name]).abs().max() > 1e-5
 
 
-def test_state_dict_continues_bit_equal_in_the_middle_of_filled_queues():
+def started_head():
     queues = {"queue_length": 6, "patch_queue_length": (24, 54), "queue_start_epoch": 1}
-    head, restored = (make_head(**queues, freeze_epochs=1) for _ in range(2))
-    for each in (head, restored):
-        each.set_epoch_length(2)
+    head = make_head(**queues, freeze_epochs=1)
+    head.set_epoch_length(2)
+    return head
+
+
+@pytest.fixture
+def filled():
+    """A head with filled queues, and another one that has loaded its state."""
+    head = started_head()
     for step in range(3):
         head.loss(embeddings_of(LAYOUT, seed=step))
-    assert all(q.state_dict().keys() == {"features", "_extra_state"} for q in head.queues)
+    restored = started_head()
     restored.load_state_dict(head.state_dict())
+    return head, restored
+
+
+def test_a_state_dict_continues_bit_equal(filled):
+    head, restored = filled
     assert not restored.is_frozen
     assert restored.uses_queues
     for step in range(3, 6):
         z = embeddings_of(LAYOUT, seed=step)
         assert restored.loss(z) == head.loss(z)
-    restored.eval().loss(z)  # advances nothing
-    assert restored.num_iterations == 6
-    assert [queue.num_pushed for queue in restored.queues] == [
-        queue.num_pushed for queue in head.queues
-    ]
+
+
+def test_a_queue_is_saved_as_its_rows_with_their_count(filled):
+    for queue in filled[0].queues:
+        assert queue.state_dict().keys() == {"features", "_extra_state"}
+
+
+def test_evaluation_advances_nothing(filled):
+    head, restored = filled
+    restored.eval().loss(embeddings_of(LAYOUT))
+    assert restored.num_iterations == 3
+    for queue, own in zip(restored.queues, head.queues, strict=True):
+        assert queue.num_pushed == own.num_pushed
+        assert torch.equal(queue.features, own.features)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 import math
+from itertools import product
 
 import pytest
 import torch
@@ -19,7 +20,7 @@ def build(**head):
 
 
 @torch.no_grad()
-def test_features_are_pooled_and_ordered_by_scale():
+def test_pooled_features_are_ordered_by_scale():
     model = build().eval()
     inputs = model.data_preprocessor(packed_batch(LAYOUT))["inputs"]
     scales = model.extract_feat(inputs)
@@ -36,21 +37,31 @@ def test_health_is_of_what_is_configured():
     assert build(queue_length=4).health() == {"queue_fill": 0, "queues_in_use": 0}
 
 
-def test_the_image_views_and_each_scale_are_measured():
+@pytest.fixture
+def step():
+    """A model, and augmented views for a step of it."""
     model = build()
-    inputs = model.data_preprocessor(packed_batch(LAYOUT, batch=4), training=True)["inputs"]
+    packed = packed_batch(LAYOUT, batch=4)
+    return model, model.data_preprocessor(packed, training=True)["inputs"]
+
+
+def test_the_image_views_are_measured(step):
+    model, inputs = step
     assert model.examine() == {}
+    model.eval()
     with torch.no_grad():
-        model.eval()
         z = model.neck(model.extract_feat(inputs))[0][:2].flatten(1, 2)  # (2, B, D)
         model.loss(inputs)
     expected = measure_views(*z)
     assert expected.keys() == VIEWS
     torch.testing.assert_close(model.examine(), expected)  # no assignments outside of training
-    model.train()
+
+
+def test_the_assignments_of_each_scale_are_measured(step):
+    model, inputs = step
     model.loss(inputs)
-    of_scales = {f"prototypes_in_use_s{s}" for s in (0, 1)}
-    of_scales |= {f"{kind}_perplexity_s{s}" for kind in ("code", "prediction") for s in (0, 1)}
+    kinds = ("prototypes_in_use", "code_perplexity", "prediction_perplexity")
+    of_scales = {f"{kind}_s{s}" for kind, s in product(kinds, (0, 1))}
     found = model.examine()
     assert found.keys() == VIEWS | of_scales
     assert all(0 < found[name].item() <= 1 for name in of_scales)
@@ -89,7 +100,7 @@ def test_steps_are_measured_with_full_queues_in_use():
         torch.testing.assert_close(queue.features.norm(dim=-1), torch.ones(2, queue.length))
 
 
-def test_tells_the_size_of_its_checkpoint_with_the_queues_of_all_ranks(monkeypatch):
+def test_the_size_of_a_checkpoint_includes_the_queues_of_all_ranks(monkeypatch):
     model = build(queue_length=7, patch_queue_length=[5])
     monkeypatch.setattr("mmengine.dist.all_gather", lambda features: [features] * 3)
     for num_ranks in (1, 3):
@@ -102,19 +113,20 @@ def test_tells_the_size_of_its_checkpoint_with_the_queues_of_all_ranks(monkeypat
     assert expected - model.checkpoint_bytes(1) == 3 * 2 * (7 + 5) * 8 * 4
 
 
-def test_mixed_precision_with_larc_and_the_float32_parts(monkeypatch, on_cpu):
+def test_scores_are_float32_in_mixed_precision(monkeypatch, on_cpu):
     # The wrapper requires a GPU, but autocast works on a CPU.
     module = "mmengine.optim.optimizer.amp_optimizer_wrapper.is_cuda_available"
     monkeypatch.setattr(module, lambda: True)
     model = build()
     options = {"dtype": "bfloat16", "loss_scale": {"enabled": False}}
     wrapper = AmpOptimWrapper(optimizer=LARC(model.parameters(), lr=0.6), **options)
-    neck = [layer for head in model.neck.heads for layer in (head[0], head[-1])]
+    neck = [layer for layer in model.neck.modules() if isinstance(layer, torch.nn.Linear)]
     scorers = [*model.head.prototypes, *model.head.correlation]
     seen = {}
     for layer in (model.backbone.conv1, *neck, *scorers):
         layer.register_forward_hook(lambda layer, _, output: seen.update({layer: output.dtype}))
     log = model.train_step(packed_batch(LAYOUT), wrapper)
+
     assert {seen.pop(scorer) for scorer in scorers} == {torch.float32}
     assert set(seen.values()) == {torch.bfloat16}
     assert all(value.dtype == torch.float32 for value in log.values())

@@ -23,13 +23,25 @@ def pair():
     return backbone, own
 
 
-@torch.no_grad()
-def test_names_and_features_are_timms(pair):
+def test_names_in_state_dicts_are_timms(pair):
     backbone, own = pair
     assert list(backbone.state_dict()) == list(own.state_dict())
-    assert backbone.img_size == (160, 160)
+
+
+def test_the_size_of_images_is_timms(pair):
+    assert pair[0].img_size == (160, 160)
+
+
+@torch.no_grad()
+def test_features_are_timms(pair):
+    backbone, own = pair
     (pooled,) = backbone(IMAGES)
     assert torch.equal(pooled, own(IMAGES))
+
+
+@torch.no_grad()
+def test_maps_are_timms(pair):
+    _, own = pair
     maps = TimmBackbone("test_efficientnet", out_type="featmap").eval()
     maps.load_state_dict(own.state_dict())
     assert torch.equal(maps(IMAGES)[0], own.forward_features(IMAGES))
@@ -48,6 +60,10 @@ def test_mmengines_checkpoints_have_timms_names(pair):
     torch.testing.assert_close(dict(model.state_dict()), saved, rtol=0, atol=0)
 
 
+def num_activations(network):
+    return sum(isinstance(module, nn.SiLU) for module in network.modules())
+
+
 @torch.no_grad()
 @pytest.mark.parametrize(
     "convert",
@@ -61,15 +77,20 @@ def test_replaced_batch_norms_keep_their_activations(pair, convert):
     assert list(converted.state_dict()) == list(own.state_dict())
     if not any(isinstance(module, nn.SyncBatchNorm) for module in converted.modules()):
         assert torch.equal(converted(IMAGES)[0], own(IMAGES))  # SyncBN has no CPU kernel
-    counts = [sum(isinstance(m, nn.SiLU) for m in each.modules()) for each in (own, converted)]
-    assert counts[0] == counts[1] > 0
+    assert num_activations(converted) == num_activations(own) > 0
 
 
-def test_refusals(monkeypatch):
+def test_an_unknown_network_is_refused():
     with pytest.raises(UserValueError, match="'test_resnett'.*test_resnet"):
         TimmBackbone("test_resnett")
+
+
+def test_an_unknown_kind_of_output_is_refused():
     with pytest.raises(UserValueError, match="out_type.*'map'"):
         TimmBackbone("test_resnet", out_type="map")
+
+
+def test_a_missing_timm_is_named(monkeypatch):
     monkeypatch.setattr(timm_backbone, "is_importable", lambda _: False)
     with pytest.raises(UserRuntimeError, match=r"pip install .mmssprl\[timm\]"):
         TimmBackbone("test_resnet")

@@ -13,9 +13,9 @@ from torch.nn import functional as F
 import mmssprl
 from mmssprl.cli import main
 from mmssprl.features import FeatureBackbone
-from mmssprl.probing import linear_classifier
+from mmssprl.probing import logistic_regression
 from mmssprl.probing.dense import cell_pixels, chance_miou, count_pixels
-from mmssprl.probing.linear_classifier import fit_linear_probe
+from mmssprl.probing.linear_classifier import fit_softmax_probe
 from mmssprl.probing.measures import mean_iou
 
 CPU = {"device": "cpu", "progress": False}
@@ -28,9 +28,11 @@ def test_weights_are_scikit_learns_on_flattened_cells(strength):
     labels = rng.integers(0, 4, (20, 12, 15)).astype(np.uint8)
     labels[:, :6] = (maps[:, 0].repeat(4, 1).repeat(5, 2) > 3)[:, :6]
     labels[:, :, 13:] = 255
+
     x = torch.from_numpy(maps).flatten(2).mT.flatten(0, 1)  # (N, C)
     shares = torch.cat([cell_pixels(each, (3, 3), 4) for each in labels]).double() / 20
-    probe = fit_linear_probe(x, shares.float(), strengths=[strength], softmax=True)
+    probe = fit_softmax_probe(x, shares.float(), torch.arange(len(x)), strengths=[strength])
+
     # Each cell occurs once per class, weighted by its share and by the class.
     sums = shares.sum(dim=0)
     weights = sums**-0.5 * sums.sum() / sums.sqrt().sum()
@@ -38,6 +40,7 @@ def test_weights_are_scikit_learns_on_flattened_cells(strength):
     rows, classes = np.divmod(np.arange(4 * len(x)), 4)
     reference = LogisticRegression(C=1 / (len(x) * strength), tol=1e-10, max_iter=5000)
     reference.fit(standard[rows], classes, sample_weight=(weights * shares).flatten().numpy())
+
     weight = probe.weight - probe.weight.mean(dim=0)  # a shift of all classes changes no score
     np.testing.assert_allclose(weight, reference.coef_, atol=1e-3)
     bias = probe.bias - probe.bias.mean()
@@ -53,7 +56,7 @@ def test_pixels_of_cells_by_hand():
     assert cell_pixels(labels, (1, 1), 3).tolist() == [[5, 4, 4]]
 
 
-def test_iou_is_scikit_learns_and_a_constants_that_of_hand():
+def test_iou_is_scikit_learns():
     rng = np.random.default_rng(1)
     truth, found = rng.integers(0, 3, (2, 8, 9)).astype(np.uint8)
     truth[0] = 255
@@ -63,11 +66,19 @@ def test_iou_is_scikit_learns_and_a_constants_that_of_hand():
     np.testing.assert_allclose(each[:3], expected)
     assert each[3:].isnan().all()
     assert mean == pytest.approx(expected.mean())
+
+
+TEST_PIXELS = torch.tensor([5.0, 4, 1, 0]).double()
+
+
+def test_iou_of_a_constant_by_hand():
+    train = torch.tensor([3.0, 9, 1, 0]).double()
     # Class 1 everywhere: 4 of 10 pixels are right; one class is in no test image.
-    train, test = torch.tensor([3.0, 9, 1, 0]), torch.tensor([5.0, 4, 1, 0])
-    assert chance_miou(train.double(), test.double()) == pytest.approx(0.4 / 3)
-    # A class of training images only is predicted and never right.
-    assert chance_miou(torch.tensor([0.0, 0, 0, 2]), test.double()) == 0
+    assert chance_miou(train, TEST_PIXELS) == pytest.approx(0.4 / 3)
+
+
+def test_a_constant_class_that_no_test_image_shows_is_never_right():
+    assert chance_miou(torch.tensor([0.0, 0, 0, 2]), TEST_PIXELS) == 0
 
 
 COLOURS = nn.AvgPool2d(8)  # its map is the image, 8 x 8 px a cell
@@ -81,9 +92,10 @@ def model_of(backbone):
 def write_halves(root):
     """Write images with a dark and a light half, which their masks show."""
     for i in range(20):
-        split, right = "train" if i < 12 else "val", slice(16, 32) if i % 2 else slice(0, 16)
+        split = "train" if i < 12 else "val"
+        light = slice(16, 32) if i % 2 else slice(0, 16)
         labels = np.zeros((32, 32), np.uint8)
-        labels[:, right] = 1
+        labels[:, light] = 1
         for folder, pixels in (("images", np.stack([250 * labels] * 3, -1)), ("masks", labels)):
             path = root / folder / split / f"{i}.png"
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -91,15 +103,17 @@ def write_halves(root):
     return root
 
 
-def test_perfect_features_score_one_and_constant_ones_as_chance(tmp_path):
-    root = write_halves(tmp_path)
-    found = mmssprl.probe(model_of(COLOURS), root, **CPU).dense
+def test_perfect_features_score_one(tmp_path):
+    found = mmssprl.probe(model_of(COLOURS), write_halves(tmp_path), **CPU).dense
     assert (found.mIoU, found.chance_mIoU) == (1.0, 0.25)
     assert found.per_class == {"class 0": 1.0, "class 1": 1.0}
     assert found.strength == 1  # the strongest of equals
     assert (found.num_train, found.num_test, found.num_cells) == (12, 8, 16)
-    nothing = mmssprl.probe(model_of(NOTHING), root, **CPU).dense
-    assert nothing.mIoU == nothing.chance_mIoU == 0.25
+
+
+def test_constant_features_score_as_chance(tmp_path):
+    found = mmssprl.probe(model_of(NOTHING), write_halves(tmp_path), **CPU).dense
+    assert found.mIoU == found.chance_mIoU == 0.25
 
 
 @pytest.mark.parametrize(
@@ -114,7 +128,7 @@ def test_penalties_from_1_on_are_tried_until_two_are_behind(
     scores, chosen, num_tried, monkeypatch, tmp_path
 ):
     values = iter([*scores, 0.0])
-    monkeypatch.setattr(linear_classifier, "mean_iou", lambda confusion: (next(values), None))
+    monkeypatch.setattr(logistic_regression, "mean_iou", lambda confusion: (next(values), None))
     found = mmssprl.probe(model_of(COLOURS), write_halves(tmp_path), **CPU).dense
     assert found.strength == chosen
     assert [*map(float, found.held_out_mIoU)] == [1, 0.3, 0.1, 0.01, 1e-3, 1e-4, 1e-5][:num_tried]
@@ -139,8 +153,9 @@ def test_the_penalty_is_chosen_by_images_that_were_not_fitted(tmp_path):
     assert max(found.held_out_mIoU.values()) < 0.5
 
 
-def test_the_command_prints_and_writes_scores_of_regions(tmp_path, config, capsys):
-    root, table = write_coco(tmp_path / "coco"), tmp_path / "table.csv"
+def test_the_command_reports_scores_of_regions(tmp_path, config, capsys):
+    root = write_coco(tmp_path / "coco")
+    table = tmp_path / "table.csv"
     (root / "train" / "pictures" / "cam 0" / "Shot-00.v1.PNG").write_text("no image")
     argv = ["probe", "random", str(root), "--config", str(config), "--out", str(table)]
     assert main(argv) == 0
@@ -153,8 +168,11 @@ def test_the_command_prints_and_writes_scores_of_regions(tmp_path, config, capsy
     assert {"IoU background", "IoU square", "IoU disc"} <= kept.keys()
 
 
-def test_without_masks_or_maps_map_stays_alone(tmp_path, coco, capsys):
+def test_images_without_masks_have_no_miou(coco):
     assert mmssprl.probe(model_of(COLOURS), coco, **CPU).dense is None
+
+
+def test_a_network_without_a_map_has_no_miou(tmp_path, capsys):
     root = write_masks(tmp_path / "masks", num_train=12)
     vectors = nn.Sequential(COLOURS, nn.Flatten())
     assert mmssprl.probe(model_of(vectors), root, **CPU).dense is None

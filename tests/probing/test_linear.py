@@ -1,12 +1,15 @@
 import csv
+import io
 import json
 import re
 import shutil
+from contextlib import redirect_stdout
 from dataclasses import replace
 
 import pytest
 import torch
 from helpers.datasets.labelled_folders import write_class_folders
+from helpers.features.probe_folders import write_config
 from mmengine.config import Config
 
 from mmssprl.cli import main
@@ -20,14 +23,17 @@ from mmssprl.weights import write_description
 CPU = {"device": "cpu", "progress": False}
 
 
-@pytest.fixture
-def weights(tmp_path, config):
-    folder = tmp_path / "run"
+def write_weights(folder, config):
     folder.mkdir()
     cfg = Config.fromfile(config)
     torch.save(load_weights("random", cfg, seed=5).state_dict(), folder / "a.pth")
     write_description(folder / "a.pth", cfg)
     return folder / "a.pth"
+
+
+@pytest.fixture
+def weights(tmp_path, config):
+    return write_weights(tmp_path / "run", config)
 
 
 @pytest.fixture
@@ -51,11 +57,11 @@ def test_the_parts_are_put_together(mixed_voc, config):
     result = probe("random", mixed_voc, config=config, image_px=40, seed=2, **CPU)
     data = find_probe_data(mixed_voc)
     model = load_backbone("random", config, image_px=40, seed=2)
-    (train_x, train), (test_x, test) = (
-        extract_split(model, split, FeatureOptions(**CPU)) for split in (data.train, data.test)
-    )
+    train_x, train = extract_split(model, data.train, FeatureOptions(**CPU))
+    test_x, test = extract_split(model, data.test, FeatureOptions(**CPU))
     classifier = fit_linear_probe(train_x, train.labels, seed=2)
     expected, areas = mean_average_precision(classifier(test_x), test.labels)
+
     assert result.mAP == expected < 1
     assert result.strength == classifier.strength
     assert result.per_class == {"green": areas[0], "red": areas[1], "zebra": None}
@@ -146,21 +152,41 @@ def test_the_best_weights_are_proposed_unless_random_ones_may_be_as_good(
         assert proposal.endswith(f"finetune {best} data --task classify")
 
 
-def test_the_command_prints_a_row_for_each_of_several_weights(weights, other, tmp_path, capsys):
-    flowers, out = write_class_folders(tmp_path / "flowers"), tmp_path / "table.csv"
-    names = [str(weights), str(other), "random"]  # whole paths, for two have one name
-    assert main(["probe", *names, str(flowers), "--out", str(out)]) == 0
-    printed = capsys.readouterr().out
-    assert f"{weights} (1 of 3): features of" in printed
-    line = f"level with {weights}: {other}, random; nothing follows"
-    assert printed.splitlines()[-1] == line
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory):
+    """Names of three weights, two of them equal; what the command prints, and its table."""
+    folder = tmp_path_factory.mktemp("compared")
+    first = write_weights(folder / "run", write_config(folder))
+    second = shutil.copytree(first.parent, folder / "other") / first.name
+    names = [str(first), str(second), "random"]  # whole paths, for two have one name
+    flowers = write_class_folders(folder / "flowers")
+    with redirect_stdout(io.StringIO()) as said:
+        assert main(["probe", *names, str(flowers), "--out", str(folder / "table.csv")]) == 0
+    return names, said.getvalue(), folder / "table.csv"
+
+
+def test_the_command_says_which_weights_are_as_good_as_the_best(compared):
+    (first, second, _), printed, _ = compared
+    assert f"{first} (1 of 3): features of" in printed
+    assert printed.splitlines()[-1] == f"level with {first}: {second}, random; nothing follows"
     assert "accuracy %: one seed, nothing follows" in printed
-    rows = [line.split("|") for line in printed.splitlines() if line.startswith("|")]
-    heads, _, *cells = ([cell.strip() for cell in row] for row in rows)
+
+
+def test_the_command_prints_a_row_for_each_of_several_weights(compared):
+    names, printed, _ = compared
+    rows = []
+    for line in printed.splitlines():
+        if line.startswith("|"):
+            rows.append([cell.strip() for cell in line.split("|")])
+    heads, _, *cells = rows
     assert [row[1] for row in cells] == names
     shown = dict(zip(heads, cells[0], strict=True))
     assert (shown["mAP %"], shown["chance %"], shown["behind the best"]) == ("100.00", "50.00", "-")
     assert (shown["accuracy %"], shown["most frequent %"]) == ("100.00", "50.00")
-    table = list(csv.DictReader(out.read_text().splitlines()))
+
+
+def test_the_table_in_a_file_has_a_row_for_each_of_several_weights(compared):
+    names, _, file = compared
+    table = list(csv.DictReader(file.read_text().splitlines()))
     assert [row["weights"] for row in table] == names
     assert table[0]["accuracy"] == table[0]["mAP"] == table[0]["AP disc"] == "1.0"

@@ -5,6 +5,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
 from mmssprl.probing import fit_linear_probe, mean_average_precision
+from mmssprl.probing.linear_classifier import fit_grouped_probe, fit_softmax_probe
 from mmssprl.registry import METRICS
 
 
@@ -21,10 +22,11 @@ class TestFitLinearProbe:
     def test_reaches_the_minimum_that_scikit_learn_finds(self, strength):
         features, labels = toy()
         labels[::7, 1] = -1
-        unknown = torch.full((1, 6), 1e3), torch.full((1, 3), -1)  # has no influence at all
-        probe = fit_linear_probe(
-            torch.cat([features, unknown[0]]), torch.cat([labels, unknown[1]]), strengths=[strength]
-        )
+        # A row without a known label has no influence at all.
+        with_unknown = torch.cat([features, torch.full((1, 6), 1e3)])
+        of_unknown = torch.cat([labels, torch.full((1, 3), -1)])
+        probe = fit_linear_probe(with_unknown, of_unknown, strengths=[strength])
+
         x = ((features - features.mean(0)) / features.std(0, correction=0)).double().numpy()
         for k in range(3):
             known = (labels[:, k] >= 0).numpy()
@@ -43,11 +45,13 @@ class TestFitLinearProbe:
         labels[::9, 2] = -1
         options = {"strengths": (1e-4, 1.0, 0.1), "num_folds": num_folds}
         probe = fit_linear_probe(features, labels, **options, seed=3)
+
         assert list(probe.held_out) == [1.0, 0.1, 1e-4]
         assert probe.held_out[probe.strength] == max(probe.held_out.values())
         with torch.no_grad():
             alone = fit_linear_probe(features, labels, strengths=[probe.strength])
         torch.testing.assert_close(alone.weight, probe.weight)
+
         order = torch.randperm(123, generator=torch.Generator().manual_seed(3))
         fold = order.argsort() % num_folds
         for strength, score in probe.held_out.items():
@@ -55,28 +59,41 @@ class TestFitLinearProbe:
             for i in range(num_folds):
                 kept = fold != i
                 alone = fit_linear_probe(features[kept], labels[kept], strengths=[strength])
-                logits[fold == i] = alone(features[fold == i])
+                logits[~kept] = alone(features[~kept])
             assert score == pytest.approx(mean_average_precision(logits, labels)[0], abs=2e-3)
 
 
-def test_what_cannot_be_fitted_or_scored_is_refused():
+def test_too_few_labelled_images_are_refused():
     features, labels = toy()
     labels[9:] = -1
     with pytest.raises(ValueError, match="at least 10 .* 9"):
         fit_linear_probe(features, labels)
-    labels = torch.tensor([[1], [0]])
+
+
+def test_scores_without_a_positive_image_are_refused():
+    labels = torch.tensor([[0], [0]])
     with pytest.raises(ValueError, match=r"positive.* none in 2 images"):
-        mean_average_precision(torch.zeros(2, 1), labels * 0)
+        mean_average_precision(torch.zeros(2, 1), labels)
 
 
-@pytest.mark.parametrize("softmax", [False, True])
+def test_rows_of_a_group_are_in_one_fold():
+    features = torch.eye(12).repeat_interleave(2, dim=0)  # each row twice, unlike all others
+    labels = torch.tensor([1, 0]).repeat(6).repeat_interleave(2)[:, None]
+    options = {"strengths": (1.0, 0.1), "num_folds": 2}
+    pairs = torch.arange(12).repeat_interleave(2)
+    apart = fit_linear_probe(features, labels, **options)
+    together = fit_grouped_probe(features, labels, pairs, **options)
+    assert max(together.held_out.values()) < 0.8 < min(apart.held_out.values())
+
+
+@pytest.mark.parametrize("fit", [fit_grouped_probe, fit_softmax_probe])
 @pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
 @pytest.mark.parametrize("where", [(3, slice(None)), (slice(None), 2), (5, 1)])
-def test_features_that_are_not_finite_are_refused_in_one_line(softmax, value, where):
+def test_features_that_are_not_finite_are_refused_in_one_line(fit, value, where):
     features, labels = toy()
     features[where] = value
     with pytest.raises(ValueError, match="those of the network do not; it has diverged .* lower"):
-        fit_linear_probe(features, labels.float(), softmax=softmax)
+        fit(features, labels.float(), torch.arange(len(labels)))
 
 
 @pytest.mark.parametrize("scale", [0, 1e-42, 1e-30, 1e-12, 1e18, 1e30])
@@ -88,16 +105,18 @@ def test_features_that_are_nearly_alike_are_fitted(scale, shift):
 
 
 @pytest.mark.parametrize("batch", [1, 7, 40])
-def test_the_metric_equals_scikit_learn_with_ties_and_unknown_labels(batch):
+def test_the_metric_equals_scikit_learn(batch):
     generator = torch.Generator().manual_seed(0)
     scores = torch.randint(0, 5, (40, 4), generator=generator) / 4  # many ties
     labels = torch.randint(-1, 2, (40, 4), generator=generator).float()
     labels[:, 3].clamp_(max=0)  # a class without a positive image
+
     metric = METRICS.build({"type": "MultiLabelMAP"})
     pairs = list(zip(scores, labels, strict=True))
     for start in range(0, 40, batch):
         part = pairs[start : start + batch]
         metric.process(None, [{"pred_score": s, "gt_score": t} for s, t in part])
+
     known = [labels[:, k].numpy() >= 0 for k in range(3)]
     areas = [
         average_precision_score(labels[is_in, k], scores[is_in, k]) for k, is_in in enumerate(known)

@@ -17,7 +17,8 @@ from mmssprl.probing.intervals import Scored, half_widths
 from mmssprl.probing.probe_file import Probe, probe_line, propose, read_probes, write_probes
 from mmssprl.weights import load_network
 
-NUM, CURE = 12, TROUBLES["worse_than_start"].cure
+NUM = 12
+CURE = TROUBLES["worse_than_start"].cure
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +43,13 @@ def test_the_map_of_a_draw_is_that_of_its_rows():
         rows = torch.arange(60).repeat_interleave(count.long())
         expected = mean_average_precision(found.values[rows], labels[rows])[0]
         assert score.item() == pytest.approx(expected, abs=1e-9)
-    better = found._replace(values=found.values + (labels == 1))
-    [width] = half_widths([better], found)
+
+
+def test_the_interval_of_a_better_map_is_narrow():
+    generator = torch.Generator().manual_seed(3)
+    labels = (torch.rand(60, 3, generator=generator) < 0.3).to(torch.int8)
+    found = Scored(torch.randn(60, 3, generator=generator), labels)
+    [width] = half_widths([found._replace(values=found.values + labels)], found)
     assert 0 < width < 0.2
 
 
@@ -69,7 +75,8 @@ class Spoil(Hook):
 def spoiled(photos, tmp_path_factory):
     """Work dirs of a run from weights that gets worse: uninterrupted, and stopped once."""
     folder = tmp_path_factory.mktemp("spoiled")
-    config, start = write_pretraining(folder), folder / "start.pth"
+    config = write_pretraining(folder)
+    start = folder / "start.pth"
     torch.save(load_network("random", Config.fromfile(config), seed=1).state_dict(), start)
     hooks = [{"type": name} for name in ("PretrainHook", "MonitorHook", "ContinuationHook")]
     hooks[2]["heads_first"] = 0
@@ -84,29 +91,49 @@ def spoiled(photos, tmp_path_factory):
     return folder / "whole", folder / "cut"
 
 
-def test_a_run_that_is_worse_than_its_start_is_named_and_its_best_weights_are_kept(spoiled):
-    whole, cut = spoiled
-    probes, others = (read_probes(folder / "probe.csv") for folder in spoiled)
+def test_initial_weights_are_probed_first_then_each_epoch(spoiled):
+    probes = read_probes(spoiled[0] / "probe.csv")
     names = [(0, "start"), (0, "random"), *((epoch, "trained") for epoch in (1, 2, 3, 4))]
     assert [(p.epoch, p.weights) for p in probes] == names
     assert [p.interval is None for p in probes] == [True] * 2 + [False] * 4
+
+
+def test_features_that_are_all_alike_find_one_other_half(spoiled):
+    probes = read_probes(spoiled[0] / "probe.csv")
     assert probes[0].other_half > 0.5
     assert probes[-1].other_half == pytest.approx(1 / NUM)
-    assert (whole / "probe.csv").read_text().startswith("epoch,weights,other_half,interval\n")
-    [log] = whole.glob("*/*.log")
-    text = log.read_text()
-    assert re.search(r"Best: Probe after .*; its\s+weights: stopped_best_backbone", text)
-    [line] = [each for each in text.splitlines() if CURE in each]
+
+
+def test_scores_without_labels_have_their_own_columns(spoiled):
+    text = (spoiled[0] / "probe.csv").read_text()
+    assert text.startswith("epoch,weights,other_half,interval\n")
+
+
+def test_a_run_that_is_worse_than_its_start_is_named(spoiled):
+    [log] = spoiled[0].glob("*/*.log")
+    [line] = [each for each in log.read_text().splitlines() if CURE in each]
     assert "weights that it started from: worse than its start" in line
-    assert diagnose(whole).verdict in TROUBLES
-    best = torch.load(whole / "stopped_best_backbone.pth", weights_only=True)
+    assert diagnose(spoiled[0]).verdict in TROUBLES
+
+
+def test_the_best_weights_of_a_run_that_gets_worse_are_kept(spoiled):
+    [log] = spoiled[0].glob("*/*.log")
+    said = r"Best: Probe after .*; its\s+weights: stopped_best_backbone"
+    assert re.search(said, log.read_text())
+    best = torch.load(spoiled[0] / "stopped_best_backbone.pth", weights_only=True)
     assert best["bn1.weight"].any()
-    assert others == probes
+
+
+def test_a_stopped_run_has_the_probes_of_an_uninterrupted_one(spoiled):
+    whole, cut = spoiled
+    assert read_probes(cut / "probe.csv") == read_probes(whole / "probe.csv")
     assert_equal_runs(cut, whole, "epoch_4.pth")
 
 
-RANDOM, SUPERVISED = Probe(0, 0.221, "random", 0.1), Probe(0, 0.402, "supervised")
-START, HALVES = Probe(0, 0.4, "start"), Probe(0, None, "start", other_half=0.4)
+RANDOM = Probe(0, 0.221, "random", 0.1)
+SUPERVISED = Probe(0, 0.402, "supervised")
+START = Probe(0, 0.4, "start")
+HALVES = Probe(0, None, "start", other_half=0.4)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +155,7 @@ START, HALVES = Probe(0, 0.4, "start"), Probe(0, None, "start", other_half=0.4)
         ([START, Probe(2, 0.2, interval=0.05)], "worse than its start by -20.0 ± 5.0 points"),
     ],
 )
-def test_the_line_has_scores_in_percent_and_a_verdict_by_the_interval(probes, line):
+def test_the_line_has_the_verdict_of_the_interval(probes, line):
     assert probe_line(probes).endswith(line)
 
 

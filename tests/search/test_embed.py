@@ -27,7 +27,7 @@ def test_folders_lists_and_one_image_have_the_features_of_probe(config, photos, 
     found = embed("random", photos, config=config)
     paths, model = [str(photos / name) for name in NAMES], load_backbone("random", config)
     assert sorted(read) == paths  # each image is decoded once
-    split = LabelledSplit("train", paths, torch.zeros(10, 1))
+    split = LabelledSplit("train", paths, torch.zeros(10, 1), torch.arange(10))
     wanted, _ = extract_split(model, split, FeatureOptions(device="cpu", progress=False))
     assert found.features.dtype == np.float32
     listed, one = embed(model, paths[:3]), embed(model, photos / NAMES[1])

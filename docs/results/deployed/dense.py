@@ -24,7 +24,7 @@ from mmssprl.features.backbone import FeatureBackbone, load_backbone
 from mmssprl.features.extract import FeatureOptions
 from mmssprl.probing.data import extract_files
 from mmssprl.probing.dense import WholeImage, cell_pixels, count_pixels
-from mmssprl.probing.linear_classifier import fit_linear_probe
+from mmssprl.probing.linear_classifier import fit_softmax_probe
 
 IMAGE_PX = 224
 NUM_FREQUENT = 5
@@ -95,14 +95,13 @@ def score(
     )
     images = torch.arange(num_images).repeat_interleave(grid[0] * grid[1])
     kept = shares.any(dim=1)
-    classifier = fit_linear_probe(
+    classifier = fit_softmax_probe(
         features[kept],
         shares[kept] * (grid[0] * grid[1]),
+        groups=images[kept],
         strengths=STRENGTHS,
         num_folds=NUM_FOLDS,
         seed=seed,
-        softmax=True,
-        groups=images[kept],
     )
     ious = []
     constant = []

@@ -91,7 +91,8 @@ class DenseCL(MoCo):
         t, _, key_map = keys[1:]
         positive = t.gather(2, match_cells(query_map, key_map)[:, None].expand_as(t))
         query, key = (each.mT.flatten(0, 1) for each in (r, positive))  # (B S, D)
-        dense_loss, weight = self._nce(query, key, self.dense_queue), self.current_lambda
+        dense_loss = self._nce(query, key, self.dense_queue)
+        weight = self.current_lambda
         return {"loss_nce": (1 - weight) * loss, "loss_dense": weight * dense_loss}
 
     def _push(self, keys: Sequence[Tensor]) -> None:

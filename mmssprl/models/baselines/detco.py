@@ -5,6 +5,7 @@ a jigsaw, D embedding size, px side of an image view.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any, ClassVar
 
 import torch
@@ -69,7 +70,8 @@ class DetCo(MoCo):
         **kwargs: Any,
     ) -> None:
         super().__init__(layout, backbone, {**neck, "num_patches": grid**2}, **kwargs)
-        self.level_weights, self.cells = tuple(level_weights), (grid, patch_px)
+        self.level_weights = tuple(level_weights)
+        self.cells = (grid, patch_px)
         num = len(self.image_queues)
         rule = f"{num} numbers, one for each stage"
         self._require("level_weights", self.level_weights, len(level_weights) == num, rule)
@@ -78,20 +80,19 @@ class DetCo(MoCo):
 
     def _add_queues(self, length: int, in_channels: int) -> None:
         levels = self.neck.of_images
-        self.image_queues, self.patch_queues = (
-            nn.ModuleList(NegativeQueue(length, in_channels) for _ in levels) for _ in range(2)
-        )
+        self.image_queues = nn.ModuleList(NegativeQueue(length, in_channels) for _ in levels)
+        self.patch_queues = nn.ModuleList(NegativeQueue(length, in_channels) for _ in levels)
 
     def _sides(
         self, inputs: Sequence[Tensor], data_samples: Any
     ) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
         """Return an image view (B, 3, px, px) and a jigsaw (B, P, 3, patch_px, patch_px)."""
-        step, crops, num = self.key_encoder.num_updates, inputs[-1][-2:], inputs[0].shape[1]
+        num = inputs[0].shape[1]
         of_ranks = {"skip": dist.get_rank() * num, "num_drawn": dist.get_world_size() * num}
-        of_query, of_key = (
-            cut_jigsaws(crop, *self.cells, seed=2 * step + side, **of_ranks)
-            for side, crop in enumerate(crops)
-        )
+        seed = 2 * self.key_encoder.num_updates
+        query_crop, key_crop = inputs[-1][-2:]
+        of_query = cut_jigsaws(query_crop, *self.cells, seed=seed, **of_ranks)
+        of_key = cut_jigsaws(key_crop, *self.cells, seed=seed + 1, **of_ranks)
         return [inputs[0][0], of_query], [inputs[0][1], of_key]
 
     def shown(
@@ -117,21 +118,25 @@ class DetCo(MoCo):
 
     def _contrast(self, queries: Sequence[Tensor], keys: Sequence[Tensor]) -> dict[str, Tensor]:
         # (B, L, D) -> L of (B, D)
-        (whole, parts), (key, part_key) = ([x.unbind(1) for x in side] for side in (queries, keys))
-        self._observe(whole[-1], key[-1], self.image_queues[-1])
+        whole, parts = (side.unbind(1) for side in queries)
+        whole_keys, part_keys = (side.unbind(1) for side in keys)
+        self._observe(whole[-1], whole_keys[-1], self.image_queues[-1])
         # One copy of each queue for all its terms, see `MoCo._nce`.
-        rows, part_rows = (
-            [queue.keys.clone() for queue in queues]
-            for queues in (self.image_queues, self.patch_queues)
-        )
+        rows = [queue.keys.clone() for queue in self.image_queues]
+        part_rows = [queue.keys.clone() for queue in self.patch_queues]
+
         # Query, then key: g is the whole image, l its patches.
-        pairs = {"gg": (whole, key, rows), "ll": (parts, part_key, part_rows)}
-        pairs["lg"] = parts, key, rows
-        return {
-            f"loss_{kind}_{i}": weight * info_nce(*of_level, temperature=self.temperature)
-            for kind, sides in pairs.items()
-            for i, (weight, *of_level) in enumerate(zip(self.level_weights, *sides, strict=True))
+        pairs = {
+            "gg": (whole, whole_keys, rows),
+            "ll": (parts, part_keys, part_rows),
+            "lg": (parts, whole_keys, rows),
         }
+        losses = {}
+        for kind, sides in pairs.items():
+            for i, (query, key, negatives) in enumerate(zip(*sides, strict=True)):
+                term = info_nce(query, key, negatives, temperature=self.temperature)
+                losses[f"loss_{kind}_{i}"] = self.level_weights[i] * term
+        return losses
 
     def _push(self, keys: Sequence[Tensor]) -> None:
         queues = *self.image_queues, *self.patch_queues
@@ -141,10 +146,10 @@ class DetCo(MoCo):
     def loss_terms(self) -> dict[str, LossTerm]:
         """Describe the terms of each level: images, patches, and patches against images."""
         (term,) = super().loss_terms().values()
+        levels = enumerate(self.level_weights)
         return {
             f"loss_{kind}_{i}": term._replace(symbol=f"L_{{{kind}}}", scale=i, weight=weight)
-            for kind in ("gg", "ll", "lg")
-            for i, weight in enumerate(self.level_weights)
+            for kind, (i, weight) in product(("gg", "ll", "lg"), levels)
             if weight > 0
         }
 
@@ -156,7 +161,8 @@ class DetCoNeck(BaseModule):
     Args:
         in_channels: C_i of the last level. Each level has twice the channels of the one before.
         num_levels: L; set by the model.
-        num_patches: P, the patches whose features P_i reads side by side; set by the model.
+        num_patches: P, the number of patches; P_i reads their features side by side. Set by the
+            model.
         hid_channels: Hidden size. ASSUMPTION: 2,048 at all levels. In the port: the input size.
         out_channels: D. Published: 128.
     """
@@ -171,22 +177,30 @@ class DetCoNeck(BaseModule):
     ) -> None:
         super().__init__()
         widths = [in_channels // 2**i for i in reversed(range(num_levels))]
-        self.of_images, self.of_patches = (
-            nn.ModuleList(
-                nn.Sequential(
-                    nn.Linear(num * width, hid_channels),
-                    nn.ReLU(),
-                    nn.Linear(hid_channels, out_channels),
-                )
-                for width in widths
-            )
-            for num in (1, num_patches)
-        )
+        joined_widths = [num_patches * width for width in widths]
+        self.of_images = _projections(widths, hid_channels, out_channels)
+        self.of_patches = _projections(joined_widths, hid_channels, out_channels)
 
     def forward(self, images: Sequence[Tensor], patches: Sequence[Tensor]) -> list[Tensor]:
         """Embed the features of each level, (B, C_i) of images and (B, P, C_i) of patches.
 
-        Returns the unit vectors (B, L, D) of the images, then those of the patches.
+        Returns unit vectors (B, L, D) of the images, then of the patches.
         """
-        sides = (self.of_images, images), (self.of_patches, [x.flatten(1) for x in patches])
-        return [torch.stack([unit(h(x)) for h, x in zip(*s, strict=True)], 1) for s in sides]
+        joined = [each.flatten(1) for each in patches]
+        return [_embed_levels(self.of_images, images), _embed_levels(self.of_patches, joined)]
+
+
+def _projections(widths: Sequence[int], hid_channels: int, out_channels: int) -> nn.ModuleList:
+    """Return a projection for each level, which has features of its own width."""
+    return nn.ModuleList(
+        nn.Sequential(
+            nn.Linear(width, hid_channels), nn.ReLU(), nn.Linear(hid_channels, out_channels)
+        )
+        for width in widths
+    )
+
+
+def _embed_levels(heads: nn.ModuleList, features: Sequence[Tensor]) -> Tensor:
+    """Embed features (B, C_i) of each level by its head: unit vectors (B, L, D)."""
+    levels = zip(heads, features, strict=True)
+    return torch.stack([unit(head(each)) for head, each in levels], dim=1)

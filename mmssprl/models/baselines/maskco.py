@@ -36,7 +36,7 @@ class MaskCo(MoCo):
 
     ASSUMPTIONS: everything else. ``RegionPairCrop`` draws boxes and views. A mask is 0 after
     normalisation, the mean colour. M is only on the query's side. Views, h, queue, momentum and
-    temperature are those of MoCo v2.
+    temperature are as in MoCo v2.
 
     Args:
         layout, backbone, neck: As in ``MoCo``; the backbone must return a map.
@@ -75,7 +75,8 @@ class MaskCo(MoCo):
         self, inputs: Sequence[Tensor], data_samples: Any
     ) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
         """Return the masked view with the box of its mask, and the other view with all boxes."""
-        of_image, px = self._boxes_in(data_samples), self.layout.image_px
+        px = self.layout.image_px
+        of_image = self._boxes_in(data_samples)
         (places,) = data_samples["places"]
         boxes = boxes_in_crop(of_image[None], places[:, :, None], px)  # (2, B, R, 4)
         mask = pixels_in_boxes(boxes[0, :, 0], px)[:, None]
@@ -96,17 +97,19 @@ class MaskCo(MoCo):
 
     def _embed(self, neck: nn.Module, features: Tensor, *boxes: Tensor) -> Sequence[Tensor]:
         """Cut boxes (B, R, 4) out of maps: unit vectors (B, R, D)."""
-        is_query = neck is self.neck
         copies = self.key_encoder.copies
-        if is_query or len(copies) > 2:
-            features = (self.mask_head if is_query else copies[2])(features)
+        if neck is self.neck:
+            features = self.mask_head(features)
+        elif len(copies) > 2:
+            features = copies[2](features)
         cut = pool_boxes(features, boxes[0], self.layout.image_px)
         (z,) = neck((cut.mean(dim=(2, 3)),))
         return [unit(z).unflatten(0, boxes[0].shape[:2])]
 
     def _contrast(self, queries: Sequence[Tensor], keys: Sequence[Tensor]) -> dict[str, Tensor]:
-        query, of_image = queries[0][:, 0], keys[0]  # (B, D), (B, R, D)
-        key, others = of_image[:, 0], of_image[:, 1:]
+        query = queries[0][:, 0]  # (B, D)
+        key = keys[0][:, 0]
+        others = keys[0][:, 1:]  # (B, J, D)
         self._observe(query, key, self.queue)
         return {"loss_nce": self._nce(query, key, self.queue, extra=others)}
 

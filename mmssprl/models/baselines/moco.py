@@ -71,7 +71,9 @@ class MoCo(TwoViewModel):
         self._require("momentum", momentum, 0 <= momentum < 1, "in [0, 1)")
         self._require("temperature", temperature, temperature > 0, "> 0")
         self._require("bn_groups", bn_groups, bn_groups >= 1, ">= 1")
-        self.bn_groups, self.momentum, self.temperature = bn_groups, momentum, temperature
+        self.bn_groups = bn_groups
+        self.momentum = momentum
+        self.temperature = temperature
         group_batch_norms(self, bn_groups)
         self.key_encoder = MomentumEncoder(self.backbone, self.neck)
         self._add_queues(queue_length, neck["out_channels"])
@@ -86,9 +88,10 @@ class MoCo(TwoViewModel):
         if self.training:
             self.key_encoder.update(self.momentum)
         key_backbone, key_neck, *_ = self.key_encoder.copies
-        step, device = self.key_encoder.num_updates, query_views.device
-        order = draw_order(step, len(query_views), self.bn_groups, device)
+        step = self.key_encoder.num_updates
+        order = draw_order(step, len(query_views), self.bn_groups, query_views.device)
         key_views, *key_rest = (permute_batch(each, order) for each in of_keys)
+
         features = self._features(self.backbone, query_views, *query_rest)
         with torch.no_grad():
             key_features = self._features(key_backbone, key_views, *key_rest)
@@ -96,6 +99,7 @@ class MoCo(TwoViewModel):
         with torch.no_grad():
             keys = self._embed(key_neck, key_features, *key_rest)
             keys = [permute_batch(x, order.argsort()) for x in keys]
+
         losses = self._contrast(queries, keys)
         if self.training:
             self._push(keys)

@@ -50,22 +50,26 @@ class PastePreprocessor(PyramidPreprocessor):
     def forward(self, data: dict, training: bool = False) -> dict:
         """Paste and normalise; if ``training``, augment, and draw backgrounds and anchors.
 
-        ``data`` is that of ``PasteCrop``, with B in front. Returns ``inputs``, one float32 tensor
+        ``data`` is as of ``PasteCrop``, with B in front. Returns ``inputs``, one float32 tensor
         (2, B, 3, px, px), and ``data_samples`` with ``boxes`` (2, B, 2, 4): crop and anchor in
         pixels of the canvas, after a flip. Outside of training the crop replaces the anchor.
         """
         canvases, boxes = self._check_canvases(data)
-        num, px = len(canvases), self.layout.image_px
+        num = len(canvases)
+        px = self.layout.image_px
         rng = np.random.default_rng((self.seed, get_rank(), self.num_batches, _STREAM))
         shifts = np.array([1, 2])
         if training:
             # The background of a single image, as in pictures, is the image itself.
             shifts = 1 + rng.permutation(max(2, num - 1))[:2]
+
         # (B, 3, 3, px, px) -> (B, 3, px, px, 3), the order in memory.
         canvases = canvases.movedim(2, -1)
-        pasted, own = canvases[:, :2], canvases[:, 2]
+        pasted = canvases[:, :2]
+        own = canvases[:, 2]
         behind = torch.stack([own.roll(int(shift), 0) for shift in shifts], dim=1)
         composed = torch.where(pixels_in_boxes(boxes, px)[..., None], pasted, behind)
+
         whole = boxes.new_zeros(num, 2, 4)
         whole[..., 2:] = px
         cut = {"inputs": [composed.movedim(-1, 2)], "data_samples": {"places": [whole]}}
@@ -80,7 +84,8 @@ class PastePreprocessor(PyramidPreprocessor):
 
     def _check_canvases(self, data: dict) -> tuple[Tensor, Tensor]:
         """Return canvases (B, 3, 3, px, px) and boxes (B, 2, 4) on the model's device."""
-        inputs, samples = data["inputs"], data.get("data_samples") or {}
+        inputs = data["inputs"]
+        samples = data.get("data_samples") or {}
         px = self.layout.image_px
         found = [tuple(each.shape[1:]) for each in inputs]
         if found != [(3, 3, px, px)] or "boxes" not in samples:

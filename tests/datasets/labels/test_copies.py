@@ -198,14 +198,15 @@ def test_the_folds_of_a_probe_do_not_separate_copies(tmp_path, monkeypatch):
 
     groups = []
 
-    def fit(*args, **options):
-        groups.append(options["groups"].unique(return_inverse=True)[1])
-        return fit_linear_probe(*args, **options)
+    def noting_groups(fit):
+        def noted(*args, **options):
+            groups.append(options["groups"].unique(return_inverse=True)[1])
+            return fit(*args, **options)
 
-    fit_linear_probe = linear.fit_linear_probe
-    for module in (linear, dense):
-        monkeypatch.setattr(module, "fit_linear_probe", fit)
+        return noted
 
+    for module, name in ((linear, "fit_grouped_probe"), (dense, "fit_softmax_probe")):
+        monkeypatch.setattr(module, name, noting_groups(getattr(module, name)))
     data = find_probe_data(root)
     model = load_backbone("random", write_config(tmp_path))
     options = FeatureOptions(device="cpu", progress=False, log=lambda line: None)

@@ -12,7 +12,8 @@ pytestmark = pytest.mark.fence
 def test_target_follows_each_step_with_its_own_momentum():
     model = make_model("BYOL", training_length=4, base_momentum=0.5)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-    weight, average = model.neck.fc0.weight, model.target.copies[1].fc0.weight
+    weight = model.neck.fc0.weight
+    average = model.target.copies[1].fc0.weight
     with torch.no_grad():
         weight.mul_(2)  # weights are initialised after the model is built
     expected = weight.detach().clone()
@@ -26,13 +27,22 @@ def test_target_follows_each_step_with_its_own_momentum():
         assert model.momentum == pytest.approx(momentum, rel=1e-6)
         expected = momentum * expected + (1 - momentum) * weight.detach()
     assert (average - weight).abs().max() > 1e-3
-    model.eval()(views_of(), mode="loss")
-    assert model.target.num_updates == 4
+
+
+def test_the_momentum_stays_1_after_the_training():
     assert target_momentum(0.5, 1.5) == 1
 
 
+def test_evaluation_updates_no_target():
+    model = make_model("BYOL", training_length=4)
+    model(views_of(), mode="loss")
+    model.eval()(views_of(), mode="loss")
+    assert model.target.num_updates == 1
+
+
 def test_a_step_equals_the_equations():
-    model, views = make_model("BYOL").double(), views_of()[0].double()
+    model = make_model("BYOL").double()
+    views = views_of()[0].double()
     model.target.update(0.0)  # copies the weights, which are changed below
     with torch.no_grad():
         for parameter in model.target.parameters():
@@ -43,7 +53,8 @@ def test_a_step_equals_the_equations():
         """z (B, D) of each view, with its own batch statistics."""
         return [neck((backbone(view)[-1].mean(dim=(2, 3)),))[0] for view in views]
 
-    predictions = [model.predictor((z,))[0] for z in embedded(model.backbone, model.neck)]
+    embeddings = embedded(model.backbone, model.neck)
+    predictions = [model.predictor((z,))[0] for z in embeddings]
     targets = embedded(*model.target.copies)
     # Each view predicts the target's projection of the other view.
     expected = sum(
@@ -55,9 +66,12 @@ def test_a_step_equals_the_equations():
     torch.testing.assert_close(*(torch.autograd.grad(x, trained) for x in (loss, expected)))
 
 
-def test_the_length_of_the_training_must_be_known_and_kept():
+def test_the_length_of_the_training_must_be_known():
     with pytest.raises(RuntimeError, match="PretrainHook"):
         MODELS.build(model_cfg("BYOL"))(views_of(), mode="loss")
+
+
+def test_a_step_after_the_end_of_the_training_is_refused():
     model = make_model("BYOL", training_length=2)
     for step in range(2):
         model(views_of(seed=step), mode="loss")
@@ -66,7 +80,8 @@ def test_the_length_of_the_training_must_be_known_and_kept():
 
 
 def test_statistics_of_the_copies_are_their_own():
-    norm, images = torch.nn.BatchNorm2d(3), torch.randn(8, 3, 2, 2)
+    norm = torch.nn.BatchNorm2d(3)
+    images = torch.randn(8, 3, 2, 2)
     encoder = MomentumEncoder(norm)
     norm(images)
     encoder.update(0.5)

@@ -2,6 +2,7 @@
 
 import copy
 
+import numpy as np
 import pytest
 import torch
 from helpers.models.small_contrast import OWN, PX, make_model, step_of, views_of
@@ -17,85 +18,117 @@ pytestmark = pytest.mark.fence
 T = 0.2
 
 
+def projected(conv, cell):
+    """h2 of one cell (C,), with the 1 x 1 convolutions written out."""
+    first = conv[0]
+    second = conv[2]
+    hidden = torch.relu(first.weight[:, :, 0, 0] @ cell + first.bias)
+    return second.weight[:, :, 0, 0] @ hidden + second.bias
+
+
+def nearest(cell, others):
+    """The index of the cell that is most like another one."""
+    likeness = [float(unit(cell) @ unit(other)) for other in others]
+    return likeness.index(max(likeness))
+
+
 def densecl_by_loops(model, views, samples):
     """Both terms, and the keys k and tbar, cell by cell."""
-    maps = [model.backbone(v)[-1].flatten(2) for v in views[0]]  # (B, C, S) each
-    mlp, conv = model.neck.mlp, model.neck.mlp2
-    first, second = conv[0], conv[2]
-    totals, keys = [0.0, 0.0], []
-    num_images, _, num_cells = maps[0].shape
+    query_maps, key_maps = (model.backbone(v)[-1].flatten(2) for v in views[0])  # (B, C, S) each
+    num_images, _, num_cells = query_maps.shape
+    neck = model.neck
+    image_term = 0.0
+    dense_term = 0.0
+    keys = []
     for b in range(num_images):
-        query, key = ([m[b, :, i] for i in range(num_cells)] for m in maps)
-        z = [unit(mlp(sum(cells) / num_cells)) for cells in (query, key)]
-        totals[0] += nce(z[0], z[1], model.queue.keys, T) / num_images
-        convolved = [
-            [
-                second.weight[:, :, 0, 0] @ torch.relu(first.weight[:, :, 0, 0] @ cell + first.bias)
-                + second.bias
-                for cell in cells
-            ]
-            for cells in (query, key)
-        ]
+        query = list(query_maps[b].T)
+        key = list(key_maps[b].T)
+        q = unit(neck.mlp(sum(query) / num_cells))
+        k = unit(neck.mlp(sum(key) / num_cells))
+        image_term += nce(q, k, model.queue.keys, T) / num_images
+
+        of_query = [projected(neck.mlp2, cell) for cell in query]
+        of_key = [projected(neck.mlp2, cell) for cell in key]
         for i in range(num_cells):
-            likeness = [float(unit(query[i]) @ unit(cell)) for cell in key]
-            j = likeness.index(max(likeness))
-            term = nce(unit(convolved[0][i]), unit(convolved[1][j]), model.dense_queue.keys, T)
-            totals[1] += term / num_images / num_cells
+            t = of_key[nearest(query[i], key)]
+            term = nce(unit(of_query[i]), unit(t), model.dense_queue.keys, T)
+            dense_term += term / num_images / num_cells
         # The mean before the norm enters the second queue.
-        keys.append(torch.stack([z[1], unit(sum(convolved[1]) / num_cells)]))
-    weights = 1 - model.loss_lambda, model.loss_lambda
-    terms = [weight * total for weight, total in zip(weights, totals, strict=True)]
-    return dict(zip(("loss_nce", "loss_dense"), terms, strict=True)), torch.stack(keys, dim=1)
+        keys.append(torch.stack([k, unit(sum(of_key) / num_cells)]))
+
+    share = model.loss_lambda
+    terms = {"loss_nce": (1 - share) * image_term, "loss_dense": share * dense_term}
+    return terms, torch.stack(keys, dim=1)
+
+
+def pooled_levels(backbone, images):
+    """The means (N, C_i) of the map of each level."""
+    return [each.mean(dim=(2, 3)) for each in backbone(images)]
+
+
+def pooled_patches(backbone, jigsaw):
+    """The means of each level, of the patches of a jigsaw (B, P, 3, px, px): (B, P, C_i)."""
+    levels = pooled_levels(backbone, jigsaw.flatten(0, 1))
+    return [each.unflatten(0, jigsaw.shape[:2]) for each in levels]
+
+
+def joined_by_rows(head, patches):
+    """Unit vectors (B, D) of the patches (B, P, C) of each image, side by side."""
+    return unit_rows(torch.stack([head(torch.cat([*row])) for row in patches]))
 
 
 def detco_by_loops(model, views, samples):
     """All terms, row by row, and the keys for each queue."""
-    images, crops = views[0], views[-1]
+    images = views[0]
+    crops = views[-1]
     num = len(crops[0])
     jigsaws = [cut_jigsaws(crop, 3, 10, seed=i, num_drawn=num) for i, crop in enumerate(crops)]
-    whole = [[x.mean(dim=(2, 3)) for x in model.backbone(v)] for v in images]
-    parts = []
-    for jigsaw in jigsaws:  # (B, P, 3, px, px)
-        outputs = model.backbone(jigsaw.flatten(0, 1))
-        parts.append([x.mean(dim=(2, 3)).unflatten(0, jigsaw.shape[:2]) for x in outputs])
-    terms, keys = {}, []
+    whole = [pooled_levels(model.backbone, each) for each in images]
+    parts = [pooled_patches(model.backbone, each) for each in jigsaws]
+
+    terms = {}
+    image_keys = []
+    patch_keys = []
     for i, weight in enumerate(OWN["DetCo"]["level_weights"]):
         q, k = (unit_rows(model.neck.of_images[i](side[i])) for side in whole)
-        heads = model.neck.of_patches[i]
-        ql, kl = (
-            unit_rows(torch.stack([heads(torch.cat([*row])) for row in side[i]])) for side in parts
-        )
-        rows = model.image_queues[i].keys, model.patch_queues[i].keys
-        for kind, a, b, queue in (("gg", q, k, 0), ("ll", ql, kl, 1), ("lg", ql, k, 0)):
-            terms[f"loss_{kind}_{i}"] = weight * mean_nce(a, b, rows[queue], T)
-        keys.append((k, kl))
-    return terms, [key for of_side in zip(*keys, strict=True) for key in of_side]
+        ql, kl = (joined_by_rows(model.neck.of_patches[i], side[i]) for side in parts)
+        image_rows = model.image_queues[i].keys
+        patch_rows = model.patch_queues[i].keys
+        terms[f"loss_gg_{i}"] = weight * mean_nce(q, k, image_rows, T)
+        terms[f"loss_ll_{i}"] = weight * mean_nce(ql, kl, patch_rows, T)
+        terms[f"loss_lg_{i}"] = weight * mean_nce(ql, k, image_rows, T)
+        image_keys.append(k)
+        patch_keys.append(kl)
+    return terms, [*image_keys, *patch_keys]
 
 
-def embedded_in_levels(model, canvases, boxes):
-    """z (B, L, D): the pyramid written out, RoIAlign cell by cell; boxes (B, L, 4)."""
-    neck, maps, num_levels = model.neck, model.backbone(canvases), 2
+def merged_levels(neck, maps):
+    """The two levels of a feature pyramid, written out."""
     laterals = [
         norm(F.conv2d(each, conv.weight))
         for each, (conv, norm) in zip(maps, neck.fpn.inner_blocks, strict=True)
     ]
     merged = laterals[1].repeat_interleave(2, 2).repeat_interleave(2, 3) + laterals[0]
-    levels = [
+    return [
         norm(F.conv2d(each, conv.weight, padding=1))
         for each, (conv, norm) in zip((merged, laterals[1]), neck.fpn.layer_blocks, strict=True)
     ]
+
+
+def embedded_in_levels(model, canvases, boxes):
+    """z (B, L, D): the pyramid written out, RoIAlign cell by cell; boxes (B, L, 4)."""
+    neck = model.neck
+    levels = merged_levels(neck, model.backbone(canvases))
     # The norm of the head sees the rows of all levels together.
-    rows = torch.stack(
-        [
-            torch.stack([pooled_by_loops(c, boxes[b, i], PX, 7, 2) for c in levels[i][b]])
-            for b in range(len(canvases))
-            for i in range(num_levels)
-        ]
-    )
+    rows = []
+    for b, i in np.ndindex(len(canvases), len(levels)):
+        cut = [pooled_by_loops(channel, boxes[b, i], PX, 7, 2) for channel in levels[i][b]]
+        rows.append(torch.stack(cut))
+
     convolution, norm, _, _, first, _, last = neck.head
-    rows = torch.relu(norm(F.conv2d(rows, convolution.weight, padding=1)))
-    hidden = torch.relu(rows.flatten(1) @ first.weight.T + first.bias)
-    z = (hidden @ last.weight.T + last.bias).view(len(canvases), num_levels, -1)
+    convolved = torch.relu(norm(F.conv2d(torch.stack(rows), convolution.weight, padding=1)))
+    hidden = torch.relu(convolved.flatten(1) @ first.weight.T + first.bias)
+    z = (hidden @ last.weight.T + last.bias).view(len(canvases), len(levels), -1)
     return torch.stack([unit_rows(image) for image in z])
 
 
@@ -117,7 +150,8 @@ def predicted(head, maps):
     """M written out: 1x1, two 3x3 and 1x1 convolutions, BatchNorm and ReLU between, residual."""
     if not hasattr(head, "layers"):
         return maps
-    layers, x = list(head.layers), maps
+    layers = list(head.layers)
+    x = maps
     for i, padding in ((0, 0), (3, 1), (6, 1)):
         x = torch.relu(layers[i + 1](F.conv2d(x, layers[i].weight, padding=padding)))
     return maps + F.conv2d(x, layers[9].weight, layers[9].bias)
@@ -132,35 +166,43 @@ def in_view(box, place):
     return xs[0], ys[0], xs[1], ys[1]
 
 
+def masked(view, box):
+    """A view (3, PX, PX) with zeros where the centre of a pixel is inside a box."""
+    x1, y1, x2, y2 = box
+    view = view.clone()
+    for row, column in np.ndindex(PX, PX):
+        if x1 < column + 0.5 < x2 and y1 < row + 0.5 < y2:
+            view[:, row, column] = 0
+    return view
+
+
 def maskco_by_loops(model, views, samples):
     """The loss, box by box, and the keys (B, D)."""
-    (views,), (places,) = views, samples["places"]
+    query_views, key_views = views[0]
+    query_places, key_places = samples["places"][0]
     model.key_encoder.update(model.momentum)
     backbone, neck, *mask_heads = model.key_encoder.copies
-    views, num = views.clone(), views.shape[1]
-    boxes = [
-        [[in_view(b, places[v, i]) for b in samples["boxes"][i]] for i in range(num)]
-        for v in (0, 1)
-    ]
-    for i in range(num):
-        x1, y1, x2, y2 = boxes[0][i][0]
-        for row in range(PX):
-            for column in range(PX):
-                if x1 < column + 0.5 < x2 and y1 < row + 0.5 < y2:
-                    views[0, i, :, row, column] = 0
-    maps = predicted(model.mask_head, model.backbone(views[0])[-1]), backbone(views[1])[-1]
+
+    def embedded(projection, maps, box):
+        cut = [pooled_by_loops(channel, box, PX, 7, 2).mean() for channel in maps]
+        return unit(projection.mlp(torch.stack(cut)))
+
+    of_images = zip(samples["boxes"], query_places, strict=True)
+    regions = [in_view(boxes[0], place) for boxes, place in of_images]
+    pairs = zip(query_views, regions, strict=True)
+    query_views = torch.stack([masked(view, region) for view, region in pairs])
+    query_maps = predicted(model.mask_head, model.backbone(query_views)[-1])
+    key_maps = backbone(key_views)[-1]
     for mask_head in mask_heads:
-        maps = maps[0], predicted(mask_head, maps[1])
+        key_maps = predicted(mask_head, key_maps)
 
-    def embedded(v, i, r):
-        cut = [pooled_by_loops(channel, boxes[v][i][r], PX, 7, 2).mean() for channel in maps[v][i]]
-        return unit((neck if v else model.neck).mlp(torch.stack(cut)))
-
-    total, keys = 0.0, []
-    for i in range(num):
-        keys.append(embedded(1, i, 0))
-        others = [embedded(1, i, r) for r in range(1, len(samples["boxes"][i]))]
-        total += nce(embedded(0, i, 0), keys[-1], [*model.queue.keys, *others], T) / num
+    total = 0.0
+    keys = []
+    for i, boxes in enumerate(samples["boxes"]):
+        query = embedded(model.neck, query_maps[i], regions[i])
+        key, *others = (embedded(neck, key_maps[i], in_view(box, key_places[i])) for box in boxes)
+        total += nce(query, key, [*model.queue.keys, *others], T) / len(key_views)
+        keys.append(key)
     return {"loss_nce": total}, [torch.stack(keys)]
 
 
@@ -210,7 +252,7 @@ def assert_step_equals(model, step, terms, keys, tolerance):
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 2e-5)])
 def test_a_step_equals_the_loops(kind, fields, dtype, tolerance):
     model = make_model(kind, **fields).to(dtype)
-    if kind == "MaskCo":  # a key network of its own; in the first step that of others is a copy
+    if kind == "MaskCo":  # its own key network; in the first step those of others are copies
         assert (len(model.key_encoder.copies) > 2) == ("mph_on_key" in fields)
         model.key_encoder.update(0.0)
         with torch.no_grad():
@@ -218,6 +260,7 @@ def test_a_step_equals_the_loops(kind, fields, dtype, tolerance):
                 parameter.mul_(1.1).add_(0.01)
     views, samples = step_of(kind, num_others=0 if "mask_channels" in fields else 2)
     views = views[1:] if kind == "DetCo" and fields else views
+
     with torch.no_grad():
         doubles = tree_map_only(torch.Tensor, torch.Tensor.double, (views, samples))
         terms, keys = LOOPS[kind](ungrouped(model).double(), *doubles)

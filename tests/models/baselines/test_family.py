@@ -21,7 +21,7 @@ LEVEL = {"grid": 2, "resize_px": 32, "patch_px": 16}
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_part_is_trained_and_nothing_of_the_keys(kind):
+def test_every_part_but_the_keys_is_trained(kind):
     model = make_model(kind)
     losses = model.loss(*step_of(kind))
     for name, term in losses.items():
@@ -33,8 +33,12 @@ def test_every_part_is_trained_and_nothing_of_the_keys(kind):
             assert parameter.grad is None, name
         else:
             assert parameter.grad.abs().max() > 0, name
-    places = [value.data_ptr() for value in model.state_dict().values()]
-    assert len({*places}) == len(places)  # keys are copies, and nothing is saved twice
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_saved_twice(kind):
+    places = [value.data_ptr() for value in make_model(kind).state_dict().values()]
+    assert len({*places}) == len(places)  # keys are copies
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -57,7 +61,7 @@ def test_evaluation_changes_nothing(kind):
         ((100, 8, 3), "bn_groups=2, but got 3; .*drop_last=True"),
     ],
 )
-def test_queue_batch_and_data_must_fit(kind, sizes, match):
+def test_sizes_that_do_not_fit_are_refused(kind, sizes, match):
     model = make_model(kind, bn_groups=2)
     model.check_training(num_images=12, batch_size=10)
     model.check_training(num_images=100, batch_size=8, last_batch_size=4)
@@ -121,15 +125,25 @@ def test_bad_settings_are_refused(kind, fields, message):
         make_model(kind, **fields)
 
 
-def test_the_dense_term_starts_with_its_epoch():
-    model = make_model("DenseCL", loss_lambda=0.4, dense_start_epoch=2)
+def late_dense():
+    return make_model("DenseCL", loss_lambda=0.4, dense_start_epoch=2)
+
+
+def test_the_start_of_the_dense_term_needs_the_length_of_an_epoch():
     with pytest.raises(RuntimeError, match="dense_start_epoch=2.*PretrainHook"):
-        model.loss(views_of())
-    model = make_model("DenseCL", loss_lambda=0.4, dense_start_epoch=2)
-    weights = {name: term.weight for name, term in model.loss_terms().items()}
+        late_dense().loss(views_of())
+
+
+def test_terms_have_the_weights_of_the_end_outside_of_training():
+    weights = {name: term.weight for name, term in late_dense().loss_terms().items()}
     assert weights == {"loss_nce": 0.6, "loss_dense": 0.4}
+
+
+def test_the_dense_term_starts_with_its_epoch():
+    model = late_dense()
     model.on_epoch_length(2)
-    shares, described = [], []
+    shares = []
+    described = []
     for step in range(6):
         losses = model.loss(views_of(seed=step))
         shares.append((model.current_lambda, bool(losses["loss_dense"] > 0)))
@@ -140,26 +154,41 @@ def test_the_dense_term_starts_with_its_epoch():
     assert model.dense_queue.fill == 1  # filled since the first step
 
 
-def test_squares_come_from_all_cells_in_another_order_for_each_image():
-    # Each pixel contains its row and its column.
+@pytest.fixture(scope="module")
+def crops():
+    """Eight equal crops (8, 3, 36, 36); each pixel contains its row and its column."""
     place = torch.arange(36.0)
     crop = torch.stack([place[:, None].expand(36, 36), place.expand(36, 36), torch.zeros(36, 36)])
-    crops = crop.expand(8, 3, 36, 36)
-    cut = cut_jigsaws(crops, 3, 10, seed=3, num_drawn=8)
+    return crop.expand(8, 3, 36, 36)
+
+
+def jigsaws_of(crops, seed=3, **options):
+    return cut_jigsaws(crops, 3, 10, seed=seed, num_drawn=8, **options)
+
+
+def test_squares_are_cut_whole_from_their_cells(crops):
+    cut = jigsaws_of(crops)
     assert cut.shape == (8, 9, 3, 10, 10)
-    orders = set()
-    for patches in cut:
-        corners = patches[:, :2, 0, 0].int()  # (P, 2)
-        assert ((corners % 12) <= 2).all()  # 10 of 12 px
-        cells = corners // 12
-        order = tuple((3 * cells[:, 0] + cells[:, 1]).tolist())
-        assert sorted(order) == list(range(9))
-        orders.add(order)
-        assert torch.equal(patches[:, 0, :, 0] - patches[:, 0, :1, 0], place[:10].expand(9, 10))
-        assert torch.equal(patches[:, 1, 0] - patches[:, 1, 0, :1], place[:10].expand(9, 10))
+    corners = cut[:, :, :2, 0, 0].int()  # (B, P, 2)
+    assert ((corners % 12) <= 2).all()  # 10 of 12 px
+    steps = torch.arange(10.0).expand(8, 9, 10, 10)
+    assert torch.equal(cut[:, :, 0] - cut[:, :, 0, :1], steps.mT)
+    assert torch.equal(cut[:, :, 1] - cut[:, :, 1, :, :1], steps)
+
+
+def test_squares_come_from_all_cells_in_another_order_for_each_image(crops):
+    cells = jigsaws_of(crops)[:, :, :2, 0, 0].int() // 12  # (B, P, 2)
+    orders = {tuple(order) for order in (3 * cells[..., 0] + cells[..., 1]).tolist()}
+    assert all(sorted(order) == list(range(9)) for order in orders)
     assert len(orders) > 6
-    assert torch.equal(cut[2:], cut_jigsaws(crops[2:], 3, 10, seed=3, skip=2, num_drawn=8))
-    assert not torch.equal(cut, cut_jigsaws(crops, 3, 10, seed=4, num_drawn=8))
+
+
+def test_a_rank_cuts_its_part_of_the_jigsaws_of_a_step(crops):
+    assert torch.equal(jigsaws_of(crops)[2:], jigsaws_of(crops[2:], skip=2))
+
+
+def test_the_next_step_cuts_other_jigsaws(crops):
+    assert not torch.equal(jigsaws_of(crops), jigsaws_of(crops, seed=4))
 
 
 @torch.no_grad()
@@ -172,20 +201,22 @@ def test_published_initialisation():
         bound = (6 / (size * (weight.shape[0] + weight.shape[1]))) ** 0.5
         assert 0.98 * bound < weight.abs().max() <= bound
         assert len(block) == 2  # no ReLU
-    convolution, last = neck.head[0], neck.head[-1]
-    assert convolution.weight.std().item() == pytest.approx((2 / (9 * 256)) ** 0.5, rel=0.02)
-    assert last.weight.std().item() == pytest.approx(0.01, rel=0.03)
+    of_convolution = neck.head[0].weight.std().item()
+    assert of_convolution == pytest.approx((2 / (9 * 256)) ** 0.5, rel=0.02)
+    assert neck.head[-1].weight.std().item() == pytest.approx(0.01, rel=0.03)
 
 
-@pytest.mark.parametrize(("bn_groups", "num_ranks"), [(1, 1), (2, 1), (1, 2)])
-def test_one_group_in_all_is_warned_of(bn_groups, num_ranks, monkeypatch):
+@pytest.mark.parametrize(
+    ("bn_groups", "num_ranks", "num_warnings"), [(1, 1, 1), (2, 1, 0), (1, 2, 0)]
+)
+def test_one_group_in_all_is_warned_of(bn_groups, num_ranks, num_warnings, monkeypatch):
     logged = []
     grouping = "mmssprl.models.grouped_batch_norm"
     monkeypatch.setattr(f"{grouping}.print_log", lambda text, **_: logged.append(text))
     monkeypatch.setattr(f"{grouping}.dist.get_world_size", lambda: num_ranks)
     model = make_model(queue_length=20, bn_groups=bn_groups)
     model.check_training(num_images=20, batch_size=4)
-    assert ["batch_size=4" in text for text in logged] == [True] * (bn_groups == num_ranks == 1)
+    assert ["batch_size=4" in text for text in logged] == [True] * num_warnings
 
 
 def test_groups_that_sync_bn_joined_are_refused():

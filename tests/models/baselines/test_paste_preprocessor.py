@@ -28,35 +28,48 @@ def batch_of(num):
     return {**data, "data_samples": {"boxes": torch.from_numpy(boxes)}}, canvases, boxes
 
 
-def test_pixels_are_those_of_a_numpy_paste_on_two_other_images():
+def shifts_of(views, canvases, boxes):
+    """The backgrounds of views (2, B, 3, PX, PX), as shifts of the batch, by a paste in numpy."""
+    found = []
+    for v in range(2):
+        for shift in range(1, 5):
+            expected = np.roll(canvases[:, 2], shift, axis=0)
+            for b, (x1, y1, x2, y2) in enumerate(boxes[:, v].astype(int)):
+                expected[b, :, y1:y2, x1:x2] = canvases[b, v, :, y1:y2, x1:x2]
+            if np.array_equal(views[v].round().numpy(), expected):
+                found.append(shift)
+    return tuple(found)
+
+
+def test_crops_are_pasted_on_two_other_images():
     data, canvases, boxes = batch_of(5)
-    preprocessor, drawn = build(flip_prob=0.0), set()
-    for step in range(100):
-        out = preprocessor(data, training=step > 0)
-        (views,), of_all = out["inputs"], out["data_samples"]["boxes"]
-        assert torch.equal(of_all[:, :, 0].transpose(0, 1), torch.tensor(boxes))
-        shifts = []
-        for v in range(2):
-            found = []
-            for shift in range(1, 5):
-                expected = np.roll(canvases[:, 2], shift, axis=0)
-                for b, (x1, y1, x2, y2) in enumerate(boxes[:, v].astype(int)):
-                    expected[b, :, y1:y2, x1:x2] = canvases[b, v, :, y1:y2, x1:x2]
-                if np.array_equal(views[v].round().numpy(), expected):
-                    found.append(shift)
-            shifts += found
-        if step == 0:  # outside of training: no draws, no anchors
-            assert shifts == [1, 2]
-            assert torch.equal(of_all[:, :, 0], of_all[:, :, 1])
-        drawn.add(tuple(shifts))
+    preprocessor = build(flip_prob=0.0)
+    drawn = set()
+    for _ in range(100):
+        out = preprocessor(data, training=True)
+        own = out["data_samples"]["boxes"][:, :, 0]
+        assert torch.equal(own.transpose(0, 1), torch.tensor(boxes))
+        drawn.add(shifts_of(out["inputs"][0], canvases, boxes))
     assert drawn == set(itertools.permutations(range(1, 5), 2))
-    data, canvases, _ = batch_of(1)  # a picture: the background is the image itself
-    assert np.array_equal(preprocessor(data)["inputs"][0][0, 0].round(), canvases[0, 0])
+
+
+def test_nothing_is_drawn_outside_of_training():
+    data, canvases, boxes = batch_of(5)
+    out = build(flip_prob=0.0)(data)
+    assert shifts_of(out["inputs"][0], canvases, boxes) == (1, 2)
+    crops, anchors = out["data_samples"]["boxes"].unbind(2)
+    assert torch.equal(anchors, crops)
+
+
+def test_the_background_of_a_single_image_is_the_image_itself():
+    data, canvases, _ = batch_of(1)
+    assert np.array_equal(build(flip_prob=0.0)(data)["inputs"][0][0, 0].round(), canvases[0, 0])
 
 
 def test_a_box_is_mirrored_with_its_canvas():
     data, _, boxes = batch_of(6)
-    data["inputs"][0][:, :2], data["inputs"][0][:, 2] = 255, 0
+    data["inputs"][0][:, :2] = 255
+    data["inputs"][0][:, 2] = 0
     flips = []
     preprocessor = build()
     for _ in range(4):
@@ -73,7 +86,7 @@ def test_a_box_is_mirrored_with_its_canvas():
     assert 0.2 < np.mean(flips) < 0.7
 
 
-def test_chosen_anchors_overlap_well_and_are_equally_likely():
+def test_anchors_that_overlap_well_are_equally_likely():
     anchors = make_anchors(64)
     box = torch.tensor([10.0, 12.0, 45.0, 50.0])
     near = (box_iou(box[None], anchors)[0] > 0.5).nonzero()[:, 0]

@@ -9,7 +9,8 @@ from mmssprl.engine.runner import CPUDistributedDataParallel
 from mmssprl.models import NegativeQueue
 
 pytestmark = [pytest.mark.dist, pytest.mark.fence]
-BATCH, STEPS = 4, 3
+BATCH = 4
+STEPS = 3
 CASES = {name: {"kind": name} for name in KINDS}
 CASES["BYOL"]["base_momentum"] = 0.5
 CASES["MaskCo, M on both sides"] = {"kind": "MaskCo", "mph_on_key": True}
@@ -98,6 +99,7 @@ def test_two_ranks_equal_one_process(ranks, name):
     kinds = {"queues", "pushed", "statistics"} if CASES[name]["kind"] in OF_MOCO else set()
     assert largest.keys() == {"losses", "weights", "grads"} | kinds
     assert max(largest.values()) < 1e-12, largest
+
     # Every queue receives the keys of all ranks.
     num_keys = STEPS * NUM_RANKS * BATCH
     pushed = ranks[0][name][-1]["pushed"]
