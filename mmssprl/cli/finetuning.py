@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from ..console.options import argument, collect, option, required
+from ..console.options import argument, option, required, typed_options
 from ..console.quiet import say
 from ..errors import UserValueError
 from ..finetuning.options import FinetuneOptions
@@ -48,13 +48,12 @@ class FinetuneCommand(Command, FinetuneOptions):
     def run(self) -> int:
         """Train one model, or many."""
         shares: Any = self.share or [None]  # argparse gives a list
-        asked = replace(collect(FinetuneOptions, vars(self)), share=shares[0])
+        asked = replace(typed_options(FinetuneOptions, self), share=shares[0])
         if self.baseline or self.seeds or len(shares) > 1:
             return _finetune_many(self, shares, asked)
-        from ..finetuning.start import finetune
+        from ..finetuning.start import run_finetuning
 
-        given = (self.weights, self.data, self.task, self.work_dir)
-        outcome = finetune(*given, **vars(asked), log=say)
+        outcome = run_finetuning(self.weights, self.data, self.task, self.work_dir, asked, say)
         total = ", ".join(f"{name} {value:.1f} %" for name, value in outcome.scores.total.items())
         print(f"\nval, last epoch: {total or 'no score: val has no object that counts'}")
         folder = outcome.checkpoint.parent

@@ -10,7 +10,7 @@ from typing import NoReturn
 from .._dependencies import check_dependencies
 from ..console.arguments import Parser
 from ..console.messages import message_for_user
-from ..console.options import collect
+from ..console.options import typed_options
 from ..console.quiet import VERBOSE, quiet_console
 from ..console.wording import program
 from ..errors import UserValueError
@@ -57,8 +57,8 @@ def run_tool(name: str) -> None:
             args = parser.parse_args()
             os.environ.setdefault("LOCAL_RANK", str(args.local_rank))  # of launchers that pass it
             check_dependencies()
-            asked = vars(collect(COMMANDS[name], vars(args)))
-            getattr(training, name)(**asked, launcher=args.launcher)
+            asked = typed_options(COMMANDS[name], args)
+            getattr(training, name)(asked, launcher=args.launcher)
     except Interrupted as error:
         if not is_reported() and is_first_process():
             print(f"{name}.py: {error}", file=sys.stderr)

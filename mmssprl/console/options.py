@@ -118,9 +118,9 @@ def _of_hint(hint: Any, metavar: str | None) -> dict[str, Any]:
     return {"metavar": metavar} | ({"type": hint} if hint in (int, float) else {})
 
 
-def collect(options: type[T], arguments: Mapping[str, Any]) -> T:
-    """Build options from a mapping that may hold other arguments too."""
-    return options(**{each.name: arguments[each.name] for each in fields(options)})  # type: ignore[arg-type]
+def typed_options(options: type[T], typed: object) -> T:
+    """Build options from the attributes of a parsed command line, which may have others too."""
+    return options(**{each.name: getattr(typed, each.name) for each in fields(options)})  # type: ignore[arg-type]
 
 
 def given_options(options: Any) -> list[str]:

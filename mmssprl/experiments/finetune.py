@@ -12,7 +12,8 @@ from ..console.tables import markdown_table
 from ..errors import UserValueError
 from ..finetuning.config import check_options, finetune_config
 from ..finetuning.options import FinetuneOptions
-from ..finetuning.start import fine_tune, labels_for
+from ..finetuning.plan import labels_for
+from ..finetuning.start import run_finetuning
 from ..runs.work_dirs import claim, digest
 from ..system.stopping import signals
 from ..weights import RANDOM, SUPERVISED, split_timm, whole_path
@@ -173,7 +174,7 @@ def train_one(folder: Path) -> None:
     else:
         shutil.rmtree(inner, ignore_errors=True)
     with signals.watched():  # save when stopped, as `finetune` does
-        fine_tune(**inputs, asked=options, work_dir=inner, log=print)
+        run_finetuning(**inputs, asked=options, work_dir=inner, log=print)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from helpers.engine.logs import write_log
 from helpers.pretraining.paces import stub_pace
 
 from mmssprl.cli import main
-from mmssprl.pretraining import start
+from mmssprl.runs import start
 
 TRAIN = "configs/ssprl/ssprl_resnet18_scenes.py"
 TEST = "configs/benchmarks/classification/linear_resnet18_scenes.py"

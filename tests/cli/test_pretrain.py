@@ -12,10 +12,10 @@ from mmengine.config import Config
 from mmssprl.cli import main
 from mmssprl.config.pretrain_checks import check_pretraining
 from mmssprl.errors import UserRuntimeError
-from mmssprl.pretraining import plan, start
+from mmssprl.pretraining import plan
 from mmssprl.pretraining.methods import PRETRAINED
 from mmssprl.registry import MODELS
-from mmssprl.runs import forecast
+from mmssprl.runs import forecast, start
 
 
 @pytest.fixture(scope="module")

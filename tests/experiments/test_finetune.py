@@ -22,7 +22,7 @@ from mmssprl.experiments.finetune import (
     train_one,
 )
 from mmssprl.experiments.run import RunFailedError
-from mmssprl.finetuning import start
+from mmssprl.finetuning import plan
 from mmssprl.finetuning.options import FinetuneOptions
 
 FILE = {0: 80.0, 1: 84.0, 2: 85.0}
@@ -103,7 +103,7 @@ def test_shares_are_numbers_or_percent():
 
 def test_a_baseline_has_the_backbone_of_the_file(request_, monkeypatch):
     forecast = mock.Mock(side_effect=RunFailedError("this is enough"))
-    monkeypatch.setattr(start, "forecast_finetuning", forecast)
+    monkeypatch.setattr(plan, "forecast_finetuning", forecast)
     monkeypatch.setattr(FinetuneRun, "run_commands", lambda run, *_: train_one(run.folder))
     for run in replace(request_, seeds=[0], shares=[1.0]).runs():
         with pytest.raises(RunFailedError, match="enough"):
@@ -128,7 +128,7 @@ def test_results_are_kept_and_rows_and_seeds_may_be_added(request_, started):
 
 def test_a_stopped_run_resumes_and_one_without_config_starts_again(tmp_path, monkeypatch):
     asked, inner = [], tmp_path / "run"
-    monkeypatch.setattr(finetune, "fine_tune", lambda **given: asked.append(given["asked"]))
+    monkeypatch.setattr(finetune, "run_finetuning", lambda **given: asked.append(given["asked"]))
     settings = {"task": "classify", "asked": {"epochs": 2}}
     (tmp_path / "settings.json").write_text(json.dumps(settings))
     for name in ("train.json", "classify.py"):

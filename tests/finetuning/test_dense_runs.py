@@ -21,7 +21,7 @@ from pycocotools.coco import COCO
 
 from mmssprl.cli import main
 from mmssprl.console.quiet import quiet_console
-from mmssprl.finetuning import start
+from mmssprl.finetuning import plan
 from mmssprl.finetuning.predict import predict
 
 pytestmark = pytest.mark.full
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.full
 @pytest.fixture
 def fine_tune(tmp_path, capfd, monkeypatch):
     """Fine-tune into ``run``; check the updates and that only own lines are printed."""
-    monkeypatch.setattr(start, "forecast_finetuning", lambda cfg, work_dir: FORECAST)
+    monkeypatch.setattr(plan, "forecast_finetuning", lambda cfg, work_dir: FORECAST)
     weights, run = write_weights(tmp_path / "weights"), tmp_path / "run"
 
     def fine_tune(write, task, *options, epochs=1, **sizes):

@@ -17,7 +17,7 @@ from mmssprl._api import PLACES
 from mmssprl.cli import build_parser
 from mmssprl.datasets.labels import DEFAULT_VAL_SHARE
 from mmssprl.finetuning.options import FinetuneOptions
-from mmssprl.pretraining import start
+from mmssprl.runs import start
 
 ROOMS = sorted({f"mmssprl.{place.split(':')[0]}" for place in PLACES.values()})
 IN_A_NEW_PROCESS = f"""

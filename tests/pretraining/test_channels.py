@@ -26,7 +26,7 @@ def write(folder, num=8, channels=4, dtype="uint16", seed=0, constant=()):
 @pytest.mark.parametrize(("num", "dtype"), [(4, "uint16"), (1, "uint8"), (3, "uint16")])
 def test_the_config_has_what_was_measured(num, dtype, tmp_path, monkeypatch, on_cpu):
     stub_pace(monkeypatch)
-    monkeypatch.setattr("mmssprl.pretraining.start.train_config", lambda *args, **options: None)
+    monkeypatch.setattr("mmssprl.runs.start.train_config", lambda *args, **options: None)
     arrays, lines = write(tmp_path / "images", channels=num, dtype=dtype), []
     options = {"channels": num, "backbone": "resnet18", "method": "byol", "log": lines.append}
     mmssprl.pretrain(tmp_path / "images", tmp_path / "run", **options)
@@ -68,7 +68,7 @@ def test_images_that_cannot_be_trained_on_are_refused_in_one_line(
 
 def test_a_run_on_four_channels_is_trained_and_used(tmp_path, monkeypatch, capsys):
     stub_pace(monkeypatch)
-    for place in ("probing.file", "reporting.summary"):  # features of noise are worth nothing
+    for place in ("probing.probe_file", "reporting.summary"):  # features of noise are worth nothing
         monkeypatch.setattr(f"mmssprl.{place}.propose", lambda path, _: Proposal(str(path), True))
     images, run = tmp_path / "images", tmp_path / "run"
     for i, name in enumerate("ab"):  # of each 5 train the probe, which takes no fewer
@@ -116,7 +116,7 @@ def test_a_continued_run_keeps_the_numbers_of_its_weights(
     num, dtype, of_weights, kept, tmp_path, monkeypatch, on_cpu
 ):
     stub_pace(monkeypatch)
-    monkeypatch.setattr("mmssprl.pretraining.start.train_config", lambda *args, **options: None)
+    monkeypatch.setattr("mmssprl.runs.start.train_config", lambda *args, **options: None)
     arrays = write(tmp_path / "images", channels=num, dtype=dtype)
     own = described(tmp_path / "w.pth", num=num, dtype=of_weights)
     options = {"channels": num, "backbone": "resnet18", "weights": tmp_path / "w.pth"}

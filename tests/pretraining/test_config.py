@@ -6,7 +6,7 @@ from mmssprl.config.shipped import shipped
 from mmssprl.errors import UserRuntimeError, UserValueError
 from mmssprl.pretraining.config import set_values
 from mmssprl.pretraining.options import PretrainOptions
-from mmssprl.pretraining.plan import make_plan
+from mmssprl.pretraining.plan import plan_pretraining
 from mmssprl.runs.devices import gpus_of_run
 
 
@@ -29,7 +29,7 @@ def test_bad_values_of_cfg_options_are_refused(key):
 def test_a_budget_with_epochs_is_refused(options, tmp_path):
     asked = PretrainOptions(budget="2h", cfg_options=options)
     with pytest.raises(UserValueError, match="budget .*epochs"):
-        make_plan("no images", tmp_path, asked)
+        plan_pretraining("no images", tmp_path, asked)
 
 
 @pytest.mark.parametrize(

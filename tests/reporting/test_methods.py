@@ -30,7 +30,7 @@ def test_a_method_is_reported_with_what_it_has(method, tmp_path, monkeypatch, ca
     for i in range(8):
         save(tmp_path / "photos" / f"{i}.png", 30 * i, (40, 48))
     stub_pace(monkeypatch)
-    monkeypatch.setattr("mmssprl.pretraining.start.train_config", lambda *_, **options: None)
+    monkeypatch.setattr("mmssprl.runs.start.train_config", lambda *_, **options: None)
     run = tmp_path / "run"
     words = ["pretrain", str(tmp_path / "photos"), "--work-dir", str(run), "--method", method]
     assert main([*words, "--backbone", "resnet18", "--image-px", "32", "--epochs", "8"]) == 0

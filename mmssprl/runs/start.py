@@ -1,0 +1,158 @@
+"""Start a planned run in its work dir, or resume the run there."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from mmengine.config import Config
+from mmengine.hooks import Hook
+
+from ..config.shipped import shipped
+from ..console.quiet import is_verbose
+from ..engine.launch import launch, prepare_train_config
+from ..models import is_pretraining
+from ..reporting import report_run
+from ..saving.run_files import finished_line, finished_weights, newest_intact
+from ..saving.run_record import RECIPE_FILE, REPORT_FILE
+from ..system.outputs import require_space, write_whole
+from ..system.processes import run_processes
+from .devices import gpus_of_run
+from .forecast import Forecast
+from .work_dirs import refuse_given, refuse_used
+
+R = TypeVar("R")
+Log = Callable[[str], object]
+"""Receives lines for the user."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedRun:
+    """A new run, ready to start in an unused work dir."""
+
+    config: Path  # file to write, in the work dir
+    cfg: Config  # its content
+    recipe: Mapping[str, Any]  # what was printed, ready for JSON
+    forecast: Forecast
+    num_gpus: int  # 0 is the CPU
+    write_inputs: Callable[[Path], object] = lambda work_dir: None  # other files that it reads
+
+
+def start_run(
+    planned: PlannedRun, finish: Callable[[Path], R], *, resume_by: Sequence[str], log: Log
+) -> R:
+    """Claim the work dir of a run, write its files, train it, and report.
+
+    Args:
+        planned: The run.
+        finish: Is called after the training with the config file. Its result is returned.
+        resume_by: Command that resumes the run with ``--resume``.
+        log: Receives lines for the user.
+
+    Raises:
+        FileExistsError: The work dir holds files.
+        OSError: The disk has no space for the checkpoints.
+    """
+    config = planned.config
+    work_dir = config.parent
+    require_space(work_dir, planned.forecast.disk_bytes)
+    refuse_used(work_dir)  # another run may have started meanwhile
+    work_dir.mkdir(parents=True, exist_ok=True)
+
+    # From the config on, the run can resume: its inputs come first.
+    planned.write_inputs(work_dir)
+    write_whole(config, planned.cfg.pretty_text)
+    write_whole(work_dir / RECIPE_FILE, json.dumps(planned.recipe, indent=2) + "\n")
+    log(f"config: {config}")
+
+    train_config(config, work_dir, num_gpus=planned.num_gpus, resume=None, resume_by=resume_by)
+    return _finish(planned.cfg, config, finish, planned.num_gpus, log)
+
+
+def resume_run(
+    cfg: Config, asked: Any, finish: Callable[[Path], R], *, resume_by: Sequence[str], log: Log
+) -> R:
+    """Resume the run of a config file in its work dir, and report; arguments as in ``start_run``.
+
+    Raises:
+        FileNotFoundError: All checkpoints are damaged.
+        RuntimeError: The run began on more GPUs than there are.
+        ValueError: ``asked`` has options for a new run.
+    """
+    config = Path(cfg.filename)
+    work_dir = config.parent
+    refuse_given(asked, config)
+
+    newest = newest_intact(work_dir)
+    cfg.work_dir = str(work_dir)
+    cfg.merge_from_dict({"resume": True, "load_from": newest and str(newest)})
+    if is_pretraining(cfg) and (weights := finished_weights(cfg)):
+        log(finished_line(cfg, weights))
+        if (work_dir / REPORT_FILE).is_file():
+            log(f"report: {work_dir / REPORT_FILE}")
+        return finish(config)
+
+    num_gpus = gpus_of_run(cfg)
+    checkpoint = cfg.load_from or "auto"
+    train_config(config, work_dir, num_gpus=num_gpus, resume=checkpoint, resume_by=resume_by)
+    return _finish(cfg, config, finish, num_gpus, log)
+
+
+def _finish(cfg: Config, config: Path, finish: Callable[[Path], R], num_gpus: int, log: Log) -> R:
+    result = finish(config)
+    # The first of several processes has reported its pre-training.
+    if num_gpus <= 1 or not is_pretraining(cfg):
+        report_run(config.parent, log)
+    return result
+
+
+def train_config(
+    config: Path, work_dir: Path, *, num_gpus: int, resume: str | None, resume_by: Sequence[str]
+) -> None:
+    """Train a config file in one process per GPU, or in this process on one GPU or a CPU.
+
+    ``resume`` is a checkpoint, "auto" for the newest one, or None for a new run. ``resume_by`` is
+    the command that resumes the run with ``--resume``.
+    """
+    resume_by = [*resume_by, "--resume"]
+    if num_gpus <= 1:
+        amp = num_gpus > 0
+        train_in_process(config, work_dir, amp=amp, resume=resume, resume_by=resume_by)
+        return
+
+    command = ["--standalone", f"--nproc_per_node={num_gpus}"]
+    command += [str(shipped("tools/train.py")), str(config)]
+    command += ["--work-dir", str(work_dir), "--launcher", "pytorch", "--amp"]
+    if resume is not None:
+        command += ["--resume", resume]
+    if is_verbose():
+        command.append("--verbose")
+    run_processes(command, resume_by)
+
+
+def train_in_process(
+    config: Path | Config,
+    work_dir: Path,
+    *,
+    amp: bool,
+    resume: str | None,
+    overwrite: bool = False,
+    cfg_options: Mapping[str, Any] | None = None,
+    hooks: Sequence[Hook] = (),
+    resume_by: Sequence[str] | None = None,
+) -> Config:
+    """Train a config in this process, and return it as it was trained.
+
+    Arguments are as in ``prepare_train_config`` and ``launch``.
+    """
+    cfg = prepare_train_config(
+        config,
+        work_dir=work_dir,
+        resume=resume,
+        overwrite=overwrite,
+        amp=amp,
+        cfg_options=cfg_options,
+    )
+    launch(cfg, "train", overwrite=overwrite, hooks=hooks, resume_by=resume_by)
+    return cfg
