@@ -70,8 +70,7 @@ def _finetune_many(
 ) -> int:
     if args.seed is not None and args.seeds:
         raise UserValueError("--seeds cannot go with --seed; leave one out.")
-    from ..experiments.finetune import FinetuneRequest, compare_finetunings
-    from ..system.locks import hold_work_dir
+    from ..experiments.finetune import FinetuneRequest, FineTunings
 
     data = Path(args.data)
     request = FinetuneRequest(
@@ -84,9 +83,7 @@ def _finetune_many(
         shares=[*dict.fromkeys(share or 1.0 for share in shares)],
         asked=replace(asked, share=None, resume=False),
     )
-    request.check(say)
-    with hold_work_dir(request.work_dir):
-        return int(compare_finetunings(request, log=say) > 0)
+    return int(FineTunings(request, say).start() > 0)
 
 
 class PredictCommand(Command):

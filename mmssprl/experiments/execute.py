@@ -7,7 +7,6 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import cycle, islice
 from json import JSONDecodeError
-from pathlib import Path
 from queue import SimpleQueue
 from statistics import fmean
 from typing import TypeVar
@@ -18,14 +17,11 @@ from ..console.progress import at_work
 from ..console.wording import counted
 from ..errors import UserRuntimeError
 from ..system.environment import usable_cores
-from .report import Files, write_files
 from .run import Run, RunFailedError, RunOutcome
 
 R = TypeVar("R", bound=Run)
 Log = Callable[[str], object]
 """Receives lines of progress."""
-Tables = Callable[[Mapping[R, RunOutcome]], Files]
-"""Makes the files of some outcomes, the text of all tables first."""
 
 
 @dataclass(frozen=True)
@@ -60,20 +56,6 @@ def announce(what: str, runs: Sequence[Run], log: Log, *, each: bool = False) ->
         log(f"made with other settings, will run again: {num} of them")
     for run in runs if each else ():
         log(f"  {run.name}: {'to do' if run in missing else 'complete'}")
-
-
-def run_all(
-    what: str, runs: Sequence[R], jobs: Jobs, log: Log, tables: Tables[R], work_dir: Path
-) -> int:
-    """Do all runs, and write ``tables`` to the work dir after each; return how many failed."""
-    announce(what, runs, log)
-    outcomes = execute_runs(runs, jobs, log, lambda done: write_files(work_dir, tables(done)))
-    files = tables(outcomes)
-    write_files(work_dir, files)
-    text, *_ = files.values()
-    log(f"\n{text}")
-    log(f"all runs, tables: {work_dir}/{{{','.join(files)}}}")
-    return sum(bool(outcome.reason) for outcome in outcomes.values())
 
 
 def execute_runs(

@@ -3,7 +3,6 @@
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,11 @@ from ..finetuning.config import check_options, finetune_config
 from ..finetuning.options import FinetuneOptions
 from ..finetuning.plan import labels_for
 from ..finetuning.start import run_finetuning
-from ..runs.work_dirs import claim, digest
+from ..runs.work_dirs import digest
 from ..system.stopping import signals
 from ..weights import RANDOM, SUPERVISED, split_timm, whole_path
-from .execute import Log, jobs_of_machine, run_all
+from .execute import Log, jobs_of_machine
+from .experiment import Experiment
 from .report import Files
 from .run import SETTINGS, Run, RunOutcome, module_command, read_json, run_module
 from .statistics import WELCH, Difference, adjusted_by_holm, estimate, welch
@@ -122,46 +122,69 @@ class FinetuneRun(Run):
         return f"{name} {score:.1f} %"
 
 
-def compare_finetunings(request: FinetuneRequest, log: Log = print) -> int:
-    """Do the missing runs of a checked request, in a locked work dir; return how many failed."""
-    rows, work_dir = request.rows, request.work_dir
-    settings = {
-        "task": request.task,
-        "data": str(Path(request.data).resolve()),
-        "weights": {row: digest(row, split_timm(start)[1]) for row, start in rows.items()},
-        **{name: x for name, x in asdict(request.asked).items() if name not in _NOT_SHARED},
-    }
-    claim(work_dir, "finetune.json", "a comparison of fine-tunings", settings)
-    tables = partial(_tables, next(iter(rows)))
-    return run_all("fine-tunings", request.runs(), jobs_of_machine(None), log, tables, work_dir)
+class FineTunings(Experiment[FinetuneRun]):
+    """A comparison of fine-tunings; the options are checked before the work dir is claimed."""
+
+    title = "a comparison of fine-tunings"
+    marker = "finetune.json"
+    kind = "fine-tunings"
+
+    def __init__(self, request: FinetuneRequest, log: Log = print) -> None:
+        request.check(log)
+        super().__init__(request.work_dir, jobs_of_machine(None), log)
+        self.request = request
+
+    def settings(self) -> dict[str, Any]:
+        """Return task, data, rows and options."""
+        request = self.request
+        return {
+            "task": request.task,
+            "data": str(Path(request.data).resolve()),
+            "weights": {
+                row: digest(row, split_timm(start)[1]) for row, start in request.rows.items()
+            },
+            **{name: x for name, x in asdict(request.asked).items() if name not in _NOT_SHARED},
+        }
+
+    def runs(self) -> list[FinetuneRun]:
+        """Return the runs of the table, seed after seed."""
+        return self.request.runs()
+
+    def tables(self, outcomes: Mapping[FinetuneRun, RunOutcome]) -> Files:
+        """Return table and CSV of the finished runs."""
+        results = {run: each.values for run, each in outcomes.items() if not each.reason}
+        rows = []
+        for run, values in results.items():
+            rows.append({"weights": run.row, "share": run.share, "seed": run.seed, **values})
+        reference = next(iter(self.request.rows))
+        return {"table.md": format_table(results, reference), "results.csv": rows}
 
 
-def _tables(reference: str, outcomes: Mapping[FinetuneRun, RunOutcome]) -> Files:
-    """Return table and CSV of the finished runs; the first of a run's values is the main score."""
-    results = {run: each.values for run, each in outcomes.items() if not each.reason}
-    metric = next((name for values in results.values() for name in values), "score")
-    groups: dict[tuple[float, str], list[dict[str, Any]]] = {}
+def format_table(results: Mapping[FinetuneRun, Mapping[str, Any]], reference: str) -> str:
+    """Return a table in Markdown; the first of a run's values is the main score."""
+    metric = next(iter(next(iter(results.values()), {})), "score")
+    groups: dict[tuple[float, str], list[Mapping[str, Any]]] = {}
     for run in sorted(results, key=lambda run: run.share):
         groups.setdefault((run.share, run.row), []).append(results[run])
-    scores = {key: [values[metric] for values in own] for key, own in groups.items()}
-    against = adjusted_by_holm(
-        {
-            (share, row): Difference(*welch(values, scores[share, reference]))
-            for (share, row), values in scores.items()
-            if row != reference and (share, reference) in scores
-        }
-    )
+
+    scores: dict[tuple[float, str], list[float]] = {}
+    for group, runs in groups.items():
+        scores[group] = [values[metric] for values in runs]
+    differences: dict[tuple[float, str], Difference] = {}
+    for (share, row), values in scores.items():
+        if row != reference and (share, reference) in scores:
+            differences[share, row] = Difference(*welch(values, scores[share, reference]))
+    against = adjusted_by_holm(differences)
+
     lines = []
-    for (share, row), own in groups.items():
-        num_train = max(values["num_train"] for values in own)
+    for (share, row), runs in groups.items():
+        num_train = max(values["num_train"] for values in runs)
         mean = estimate(scores[share, row]).text()
         found = against.get((share, row))
-        cells = [row, f"{100 * share:g} %", f"{num_train:,}", str(len(own)), mean]
+        cells = [row, f"{100 * share:g} %", f"{num_train:,}", str(len(runs)), mean]
         lines.append([*cells, *(found.cells if found else ("", "", ""))])
     heads = ["weights", "labels", "images", "seeds", f"{metric} %", f"against {reference}"]
-    text = f"{markdown_table([*heads, 'p (Holm)', ''], lines)}\n\n{_NOTE}\n{WELCH}"
-    rows = [{"weights": x.row, "share": x.share, "seed": x.seed, **results[x]} for x in results]
-    return {"table.md": text + "\n", "results.csv": rows}
+    return f"{markdown_table([*heads, 'p (Holm)', ''], lines)}\n\n{_NOTE}\n{WELCH}\n"
 
 
 def train_one(folder: Path) -> None:

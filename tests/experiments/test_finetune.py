@@ -18,7 +18,7 @@ from mmssprl.experiments.execute import Jobs
 from mmssprl.experiments.finetune import (
     FinetuneRequest,
     FinetuneRun,
-    compare_finetunings,
+    FineTunings,
     train_one,
 )
 from mmssprl.experiments.run import RunFailedError
@@ -66,8 +66,7 @@ def started(monkeypatch):
 
 def call(request_):
     lines = []
-    request_.check(lines.append)
-    failed = compare_finetunings(request_, lines.append)
+    failed = FineTunings(request_, lines.append).start()
     return failed, "\n".join(lines)
 
 

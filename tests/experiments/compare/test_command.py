@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from helpers.datasets.labelled_folders import write_coco
-from helpers.experiments.tiny_compare import comparison, rows, stay_in_process
+from helpers.experiments.tiny_compare import comparison, planned, rows, stay_in_process
 from helpers.models.small_contrast import make_model
 from mmengine.config import Config
 from mmengine.logging import MessageHub
@@ -39,7 +39,7 @@ def calls(tmp_path_factory):
         def call(**changes):
             del folders[:]
             lines = []
-            assert comparison(work_dir, data, log=lines.append, **changes).run() == 0
+            assert comparison(work_dir, data, log=lines.append, **changes).start() == 0
             return lines, list(folders)
 
         call.data, call.work_dir, call.starts = data, work_dir, starts
@@ -105,7 +105,7 @@ def test_a_config_with_weights_starts_from_them(calls, first):
 
 def test_paces_count_the_operations_of_a_step(calls, first):
     flops = {}
-    for run in comparison(calls.work_dir, calls.data, seeds=1).pace_runs():
+    for run in planned(calls.work_dir, calls.data, seeds=1).pace_runs():
         values = run.work(1)
         assert all(len(turn) == 1 for turns in values["turns"].values() for turn in turns)
         flops |= values["flops"]
@@ -113,7 +113,7 @@ def test_paces_count_the_operations_of_a_step(calls, first):
 
 
 def test_a_stopped_run_resumes_from_its_checkpoint(calls, first, monkeypatch):
-    found = comparison(calls.work_dir, calls.data, seeds=2, equal=("epochs",))
+    found = planned(calls.work_dir, calls.data, seeds=2, equal=("epochs",))
     runs = found.final_runs()["epochs"]
     [run] = [run for run in runs if run.folder.name == "swav-1ep-lr1-seed1"]
 

@@ -17,7 +17,7 @@ def compare(tmp_path):
 
     def compare(**changes):
         found = comparison(tmp_path / "work", data, **{"seeds": 1, "epochs": 6, **changes})
-        assert found.images  # which claims the work dir
+        found.plan()
         return found
 
     compare.data, compare.work_dir = data, tmp_path / "work"
