@@ -14,6 +14,7 @@ from ..console.arguments import Parser
 from ..console.messages import message_for_user
 from ..console.quiet import VERBOSE, quiet_console
 from ..console.wording import program
+from ..system.openmp import yield_idle_threads
 from ..system.stopping import signals
 from ..version import __version__
 from . import benchmark, compare, data, features, finetuning, look, search, training, use
@@ -80,6 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     A user's mistake prints one message to stderr and returns 2. A signal returns 128 + its number.
     Any other error is a bug and keeps its traceback.
     """
+    yield_idle_threads()
     args = build_parser().parse_args(list(sys.argv[1:] if argv is None else argv))
     try:
         if args.command != "doctor":  # it reports what is missing

@@ -14,9 +14,17 @@ from ..console.options import typed_options
 from ..console.quiet import VERBOSE, quiet_console
 from ..console.wording import program
 from ..errors import UserValueError
+from ..system.openmp import yield_idle_threads
 from ..system.processes import is_reported, report
 from ..system.slurm import comes_back, requeue
-from ..system.stopping import Interrupted, Signal, end_with_parent, is_first_process, signals
+from ..system.stopping import (
+    Interrupted,
+    Signal,
+    end_with_experiment,
+    end_with_parent,
+    is_first_process,
+    signals,
+)
 from . import COMMANDS, training
 from ._command import add_to, help_of
 
@@ -46,6 +54,8 @@ def run_tool(name: str) -> None:
     ``--verbose`` the traceback comes first. A bug keeps its traceback. With several processes, the
     launcher reports the error.
     """
+    yield_idle_threads()
+    end_with_experiment()
     if "LOCAL_RANK" in os.environ:  # one of several processes of a launcher
         end_with_parent(os.getppid(), saves=True)
     is_verbose = "--verbose" in sys.argv
