@@ -51,9 +51,11 @@ class FinetuneCommand(Command, FinetuneOptions):
         asked = replace(typed_options(FinetuneOptions, self), share=shares[0])
         if self.baseline or self.seeds or len(shares) > 1:
             return _finetune_many(self, shares, asked)
+        from ..finetuning.plan import FinetunePlanner
         from ..finetuning.start import run_finetuning
 
-        outcome = run_finetuning(self.weights, self.data, self.task, self.work_dir, asked, say)
+        planner = FinetunePlanner(weights=self.weights, data=self.data, task=self.task, asked=asked)
+        outcome = run_finetuning(planner, self.work_dir, say)
         total = ", ".join(f"{name} {value:.1f} %" for name, value in outcome.scores.total.items())
         print(f"\nval, last epoch: {total or 'no score: val has no object that counts'}")
         folder = outcome.checkpoint.parent

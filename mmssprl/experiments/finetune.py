@@ -11,7 +11,7 @@ from ..console.tables import markdown_table
 from ..errors import UserValueError
 from ..finetuning.config import check_options, finetune_config
 from ..finetuning.options import FinetuneOptions
-from ..finetuning.plan import labels_for
+from ..finetuning.plan import FinetunePlanner, labels_for
 from ..finetuning.start import run_finetuning
 from ..runs.work_dirs import digest
 from ..system.stopping import signals
@@ -197,7 +197,7 @@ def train_one(folder: Path) -> None:
     else:
         shutil.rmtree(inner, ignore_errors=True)
     with signals.watched():  # save when stopped, as `finetune` does
-        run_finetuning(**inputs, asked=options, work_dir=inner, log=print)
+        run_finetuning(FinetunePlanner(**inputs, asked=options), inner, print)
 
 
 if __name__ == "__main__":

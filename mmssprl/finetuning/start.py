@@ -3,20 +3,13 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from mmengine.config import Config
-
-from ..config.reading import read_config_file
-from ..config.run_config import require
 from ..console.options import documented
 from ..datasets.labels.files import data_folder
-from ..errors import UserFileNotFoundError, UserValueError
 from ..runs.start import Log, resume_run, start_run
-from ..runs.work_dirs import DEFAULT_PARENT, refuse_other
+from ..runs.work_dirs import DEFAULT_PARENT
 from ..system.commands import command_words
-from ..weights import whole_path
-from .config import check_options
 from .options import FinetuneOptions
-from .plan import plan_finetuning
+from .plan import FinetunePlanner
 from .scores import Outcome, score_run
 
 
@@ -67,46 +60,21 @@ def finetune(
         seed=seed,
         resume=resume,
     )
-    return run_finetuning(str(weights), str(data), task, work_dir, asked, log)
+    planner = FinetunePlanner(weights=str(weights), data=str(data), task=task, asked=asked)
+    return run_finetuning(planner, work_dir, log)
 
 
-def run_finetuning(
-    weights: str,
-    data: str,
-    task: str,
-    work_dir: str | Path | None,
-    asked: FinetuneOptions,
-    log: Log,
-    backbone_from: str | None = None,
-) -> Outcome:
-    """Do what ``finetune`` does, with its options as one object.
-
-    ``backbone_from`` is as for ``finetune_config``.
-    """
-    if not asked.resume:
-        check_options(weights, task, asked)
-    root = data_folder(data)
-    folder = Path(work_dir or DEFAULT_PARENT / f"{task}_{root.resolve().name}")
-    resume_by = command_words("finetune", weights, data, "--task", task, "--work-dir", folder)
-    if asked.resume:
-        cfg = config_of_run(folder, weights, str(root), task)
-        return resume_run(cfg, asked, score_run, resume_by=resume_by, log=log)
-
-    planned = plan_finetuning(weights, data, task, folder, asked, log, backbone_from)
-    return start_run(planned, score_run, resume_by=resume_by, log=log)
-
-
-def config_of_run(work_dir: Path, weights: str, data: str, task: str) -> Config:
-    """Read the config of the run of ``weights`` on ``data`` in a work dir."""
-    config = work_dir / f"{task}.py"
-    if not config.is_file():
-        raise UserFileNotFoundError(
-            f"there is no run to resume: {config} is missing; correct work_dir and task."
-        )
-    cfg = read_config_file(config)
-    require(cfg, **{"weights": str, "finetuning.data_root": str})
-    if not {"num_images", "of_class"} <= cfg.finetuning.keys():
-        raise UserValueError(f"{config} is of an older version; start it in another work_dir.")
-    refuse_other("data", cfg.finetuning.data_root, data)
-    refuse_other("weights", cfg.weights, whole_path(weights))
-    return cfg
+def run_finetuning(planner: FinetunePlanner, work_dir: str | Path | None, log: Log) -> Outcome:
+    """Do what ``finetune`` does, with its options as one object."""
+    task = planner.task
+    data = planner.data
+    if not planner.asked.resume:
+        planner.check()
+    folder = Path(work_dir or DEFAULT_PARENT / f"{task}_{data_folder(data).resolve().name}")
+    resume_by = command_words(
+        "finetune", planner.weights, data, "--task", task, "--work-dir", folder
+    )
+    if planner.asked.resume:
+        cfg = planner.config_of_run(folder)
+        return resume_run(cfg, planner.asked, score_run, resume_by=resume_by, log=log)
+    return start_run(folder, planner.plan(folder, log), score_run, resume_by=resume_by, log=log)

@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -53,11 +53,30 @@ class SeenImages(NamedTuple):
     warnings: list[str]
 
 
-class Devices(NamedTuple):
-    """What a run computes on."""
+@dataclass(frozen=True)
+class Planner:
+    """Proposes recipes for images and devices."""
 
+    asked: PretrainOptions
+    seen: SeenImages
     num_gpus: int  # 0 is the CPU
     num_threads: int  # of the CPU
+
+    def propose(self, epochs: int | None, why_epochs: str = "as asked") -> Recipe:
+        """Choose a recipe, with its whole config."""
+        recipe = choose_recipe(
+            replace(self.asked, epochs=epochs),
+            len(self.seen.images),
+            self.seen.short_side_px,
+            num_devices=max(1, self.num_gpus),
+            on_gpu=self.num_gpus > 0,
+            why_epochs=why_epochs,
+        )
+        finish_config(recipe, self.seen.images, self.seen.channels)
+        recipe.warnings.extend(self.seen.warnings)
+        if not self.num_gpus:
+            recipe.cfg.setdefault("num_threads", self.num_threads)
+        return recipe
 
 
 def plan_pretraining(
@@ -75,8 +94,8 @@ def plan_pretraining(
     asked = named_weights(asked)
     budget_s = _seconds_of_budget(asked)
     seen = look_at_images(source, asked)
-    devices = Devices(choose_gpus(asked.gpus), training_threads())
-    recipe = propose(asked, seen, devices)
+    planner = Planner(asked, seen, choose_gpus(asked.gpus), training_threads())
+    recipe = planner.propose(asked.epochs)
     if not asked.dry_run:
         _check_work_dir(work_dir, recipe)
 
@@ -89,7 +108,7 @@ def plan_pretraining(
         fitting = _fitting_epochs(expected, budget_s, spent_s, str(asked.budget))
         if fitting < recipe.epochs:
             why = f"fit into {asked.budget}; {recipe.epochs} are recommended"
-            recipe = propose(replace(asked, epochs=fitting), seen, devices, why_epochs=why)
+            recipe = planner.propose(fitting, why)
             checkpoint = recipe.cfg.default_hooks.checkpoint
             expected = replace(expected, epochs=fitting, checkpoint=checkpoint)
         log(recipe_text(recipe, source, skipped))
@@ -105,13 +124,12 @@ def plan_pretraining(
         "warnings": recipe.warnings,
         "forecast": expected.line,
     }
-    config = work_dir / f"{recipe.method.key}_{recipe.backbone.file_name}.py"
     return PlannedRun(
-        config=config,
+        name=f"{recipe.method.key}_{recipe.backbone.file_name}",
         cfg=recipe.cfg,
         recipe=printed,
         forecast=expected,
-        num_gpus=devices.num_gpus,
+        num_gpus=planner.num_gpus,
     )
 
 
@@ -128,25 +146,6 @@ def look_at_images(source: str, asked: PretrainOptions) -> SeenImages:
     from_random = asked.weights in (None, RANDOM) and not asked.teacher
     short_side_px, warnings = find_usable_images(images, source, from_random=from_random)
     return SeenImages(images, channels, short_side_px, warnings)
-
-
-def propose(
-    asked: PretrainOptions, seen: SeenImages, devices: Devices, *, why_epochs: str = "as asked"
-) -> Recipe:
-    """Choose a recipe for images and devices, with its whole config."""
-    recipe = choose_recipe(
-        asked,
-        len(seen.images),
-        seen.short_side_px,
-        num_devices=max(1, devices.num_gpus),
-        on_gpu=devices.num_gpus > 0,
-        why_epochs=why_epochs,
-    )
-    finish_config(recipe, seen.images, seen.channels)
-    recipe.warnings.extend(seen.warnings)
-    if not devices.num_gpus:
-        recipe.cfg.setdefault("num_threads", devices.num_threads)
-    return recipe
 
 
 def _seconds_of_budget(asked: PretrainOptions) -> float | None:

@@ -97,7 +97,7 @@ def run_pretraining(
     planned = plan_pretraining(images, folder, asked, log)
     if asked.dry_run:
         return None
-    return start_run(planned, backbone_of, resume_by=resume_by, log=log)
+    return start_run(folder, planned, backbone_of, resume_by=resume_by, log=log)
 
 
 def backbone_of(config: Path) -> Path:

@@ -31,8 +31,8 @@ Log = Callable[[str], object]
 class PlannedRun:
     """A new run, ready to start in an unused work dir."""
 
-    config: Path  # file to write, in the work dir
-    cfg: Config  # its content
+    name: str  # of its config's file
+    cfg: Config
     recipe: Mapping[str, Any]  # what was printed, ready for JSON
     forecast: Forecast
     num_gpus: int  # 0 is the CPU
@@ -40,11 +40,17 @@ class PlannedRun:
 
 
 def start_run(
-    planned: PlannedRun, finish: Callable[[Path], R], *, resume_by: Sequence[str], log: Log
+    work_dir: Path,
+    planned: PlannedRun,
+    finish: Callable[[Path], R],
+    *,
+    resume_by: Sequence[str],
+    log: Log,
 ) -> R:
-    """Claim the work dir of a run, write its files, train it, and report.
+    """Claim a work dir, write the files of a run, train it, and report.
 
     Args:
+        work_dir: Unused folder.
         planned: The run.
         finish: Is called after the training with the config file. Its result is returned.
         resume_by: Command that resumes the run with ``--resume``.
@@ -54,8 +60,7 @@ def start_run(
         FileExistsError: The work dir holds files.
         OSError: The disk has no space for the checkpoints.
     """
-    config = planned.config
-    work_dir = config.parent
+    config = work_dir / f"{planned.name}.py"
     require_space(work_dir, planned.forecast.disk_bytes)
     refuse_used(work_dir)  # another run may have started meanwhile
     work_dir.mkdir(parents=True, exist_ok=True)

@@ -127,8 +127,8 @@ def test_results_are_kept_and_rows_and_seeds_may_be_added(request_, started):
 
 def test_a_stopped_run_resumes_and_one_without_config_starts_again(tmp_path, monkeypatch):
     asked, inner = [], tmp_path / "run"
-    monkeypatch.setattr(finetune, "run_finetuning", lambda **given: asked.append(given["asked"]))
-    settings = {"task": "classify", "asked": {"epochs": 2}}
+    monkeypatch.setattr(finetune, "run_finetuning", lambda planner, *_: asked.append(planner.asked))
+    settings = {"weights": "random", "data": "data", "task": "classify", "asked": {"epochs": 2}}
     (tmp_path / "settings.json").write_text(json.dumps(settings))
     for name in ("train.json", "classify.py"):
         inner.mkdir()
