@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import nullcontext
+from itertools import chain
 
 from .._dependencies import check_dependencies
 from ..console.arguments import Parser
@@ -39,7 +40,7 @@ GROUPS = {
     "compare": (compare.CompareCommand, benchmark.BenchmarkCommand, training.TestCommand),
     "data": (data.ScenesCommand, data.DoctorCommand),
 }
-COMMANDS = {name_of(command): command for group in GROUPS.values() for command in group}
+COMMANDS = {name_of(command): command for command in chain(*GROUPS.values())}
 
 _TRAINING = ("pretrain", "finetune", "train")
 """Commands that save a checkpoint when a signal stops them."""

@@ -40,9 +40,10 @@ def parser_of(name: str) -> argparse.ArgumentParser:
     parser = Parser(description=f"{summary}\n\n{description}", epilog=epilog)
     add_to(parser, COMMANDS[name])
     add = parser.add_argument
-    launchers, launcher = ["none", "pytorch", "slurm", "mpi"], "what started the processes"
+    launchers = ["none", "pytorch", "slurm", "mpi"]
+    launcher = "what started the processes; none: a single process"
     add("--verbose", action="store_true", help=VERBOSE)
-    add("--launcher", choices=launchers, default="none", help=f"{launcher}; none: a single process")
+    add("--launcher", choices=launchers, default="none", help=launcher)
     add("--local_rank", "--local-rank", type=int, default=0, help="set by launcher")
     return parser
 
@@ -58,6 +59,7 @@ def run_tool(name: str) -> None:
     end_with_experiment()
     if "LOCAL_RANK" in os.environ:  # one of several processes of a launcher
         end_with_parent(os.getppid(), saves=True)
+
     is_verbose = "--verbose" in sys.argv
     try:
         with signals.watched(), quiet_console(verbose=is_verbose):
@@ -69,6 +71,7 @@ def run_tool(name: str) -> None:
             check_dependencies()
             asked = typed_options(COMMANDS[name], args)
             getattr(training, name)(asked, launcher=args.launcher)
+
     except Interrupted as error:
         if not is_reported() and is_first_process():
             print(f"{name}.py: {error}", file=sys.stderr)

@@ -54,8 +54,9 @@ def announce(what: str, runs: Sequence[Run], log: Log, *, each: bool = False) ->
     log(f"{what}: {len(runs)}, {len(runs) - len(missing)} of them complete")
     if num := sum(run.result_file.exists() for run in missing):
         log(f"made with other settings, will run again: {num} of them")
-    for run in runs if each else ():
-        log(f"  {run.name}: {'to do' if run in missing else 'complete'}")
+    if each:
+        for run in runs:
+            log(f"  {run.name}: {'to do' if run in missing else 'complete'}")
 
 
 def execute_runs(
@@ -81,7 +82,8 @@ def execute_runs(
         return next((run.last_line() for run in begun if run not in outcomes), "starting runs")
 
     def do(run: R) -> RunOutcome:
-        group, start = groups.get(), time.perf_counter()
+        group = groups.get()
+        start = time.perf_counter()
         begun.append(run)
         try:
             values = run.work(jobs.threads, group)
@@ -103,17 +105,21 @@ def execute_runs(
             for future in [future for future in left if future in done]:  # in their order
                 run = left.pop(future)
                 outcome = outcomes[run] = future.result()
-                reason = outcome.reason
-                result = f"failed, {reason}" if reason else run.summary(outcome.values)
                 seconds.append(outcome.seconds)
-                minutes = fmean(seconds) * len(left) / jobs.num / 60
                 number = f"{len(seconds):{len(str(len(missing)))}}/{len(missing)}"
-                time_left = f"{outcome.seconds:.0f} s; about {minutes:.0f} min left"
-                log(f"[{number}] {run.name}: {result}, {time_left}")
+                minutes = fmean(seconds) * len(left) / jobs.num / 60
+                log(f"[{number}] {_result_line(run, outcome)}; about {minutes:.0f} min left")
                 ended({run: outcomes[run] for run in runs if run in outcomes})
     finally:
         pool.shutdown(cancel_futures=True)
     return {run: outcomes[run] for run in runs}
+
+
+def _result_line(run: R, outcome: RunOutcome) -> str:
+    """Return how a run has ended, and its time."""
+    reason = outcome.reason
+    result = f"failed, {reason}" if reason else run.summary(outcome.values)
+    return f"{run.name}: {result}, {outcome.seconds:.0f} s"
 
 
 def require_all(what: str, outcomes: Mapping[R, RunOutcome]) -> None:

@@ -55,7 +55,8 @@ class FinetuneRequest:
     @property
     def rows(self) -> dict[str, str]:
         """The weights that each row of the table starts from; the reference is first."""
-        name, start = self.weights, self.backbone_from
+        name = self.weights
+        start = self.backbone_from
         if start:
             stem = Path(self.weights).stem
             name = f"{stem} (file)" if stem in (RANDOM, SUPERVISED) else stem
@@ -63,7 +64,8 @@ class FinetuneRequest:
 
     def check(self, log: Log) -> None:
         """Raise the errors that a run would raise, and log the labels."""
-        starts, task = self.rows.values(), self.task
+        task = self.task
+        starts = self.rows.values()
         for share, start in product(self.shares, starts):
             check_options(start, task, replace(self.asked, share=share))
         asked = replace(self.asked, share=min(self.shares), seed=self.seeds[0])

@@ -18,7 +18,8 @@ from ..system.openmp import IDLE_THREADS_YIELD
 from ..system.outputs import write_whole
 from ..system.stopping import EXPERIMENT_VARIABLE, end_with_experiment
 
-SETTINGS, MEASURED = "settings.json", "measured.json"
+SETTINGS = "settings.json"
+MEASURED = "measured.json"
 _MAX_REASON = 200
 
 

@@ -217,7 +217,8 @@ def set_label_files(cfg: Config, folder: Path) -> None:
     root = cfg.finetuning.data_root
     for split, file in (("train", "train.json"), ("val", "val.json"), ("test", "val.json")):
         path = str((folder / file).resolve())
-        loader, evaluator = cfg.get(f"{split}_dataloader"), cfg.get(f"{split}_evaluator")
+        loader = cfg.get(f"{split}_dataloader")
+        evaluator = cfg.get(f"{split}_evaluator")
         if loader is None:  # no object of val counts
             continue
         prefix = loader.dataset.get("data_prefix")

@@ -113,7 +113,8 @@ def labels_for(data: str, task: str, asked: FinetuneOptions) -> LabelledData:
 
 def forecast_finetuning(cfg: Config, work_dir: Path) -> Forecast:
     """Time some steps of a run and a part of its validation, and extrapolate."""
-    num_gpus, num_steps = torch.cuda.device_count(), cfg.param_scheduler[-1].end
+    num_gpus = torch.cuda.device_count()
+    num_steps = cfg.param_scheduler[-1].end
     pace = measure_pace(cfg, amp=num_gpus > 0, num_devices=max(1, num_gpus), num_steps=num_steps)
     epochs = cfg.train_cfg.max_epochs
     validations = epochs // cfg.train_cfg.val_interval + 1  # and the scores at the end

@@ -39,7 +39,9 @@ FEW_IMAGES = 1000  # fewer usable images give a warning
 MIN_SIDE_PX = 2 * SIZE_STEP_PX  # shorter side of a usable image; no recipe has smaller views
 _BAD_SHARE = "train_dataloader.dataset.max_bad_share"
 _MAX_KINDS = 5
-_MOST_OPENED, _LOOK_S, _SAMPLE = 2000, 20.0, 64
+_MOST_OPENED = 2000
+_LOOK_S = 20.0
+_SAMPLE = 64
 _REPORT_S = 10.0  # of the final report; 5 to 8 were measured on two cores
 _PROBING_S = 1800  # more that the other processes wait while the first one probes
 

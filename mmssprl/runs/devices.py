@@ -34,7 +34,8 @@ def choose_batch(
         part = min(most, 2 ** int(math.log2(fitting)))
         reason = f"at most {most} per device, and at least {LEAST_STEPS_PER_EPOCH} steps per epoch"
     else:
-        part, reason = asked, "as asked"
+        part = asked
+        reason = "as asked"
     if accumulate * part * num_devices > num_images or part < LEAST_BATCH:
         parts = f" x accumulate {accumulate}" if accumulate > 1 else ""
         raise UserValueError(

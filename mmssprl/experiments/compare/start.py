@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from ..report import Files, write_files
 from ..run import Run, RunOutcome, module_command
 from .images import Split, TrainingImages, list_images, read_images
 from .pace import Pace, epochs_for_equal
-from .report import FACTORS, SEEDS, Length, Report, choose, results_of
+from .report import FACTORS, SEEDS, Length, Report, Result, choose, results_of
 from .setting import (
     EPOCHS,
     IMAGE_PX,
@@ -124,18 +124,29 @@ class Comparison(Experiment[PretrainRun]):
 
     def report(self) -> Report:
         """Return the complete runs of this call, whenever they were done."""
-        tables = {}
+        tables: dict[Equal, dict[str, list[Result]]] = {}
         for equal, runs in self.final_runs().items():
             found = results_of(runs)
-            own = {key: [each for each in found if each["method"] == key] for key in self.methods}
-            tables[equal] = {key: results for key, results in own.items() if results}
-        about = (self.methods, self.setting.size, self.pace)
-        tuning, choices = results_of(self.tuning_runs()), self.choices()
-        return Report(*about, tables, self.reference, tuning, choices, self._command)
+            tables[equal] = {}
+            for key in self.methods:
+                own = [each for each in found if each["method"] == key]
+                if own:
+                    tables[equal][key] = own
+        return Report(
+            self.methods,
+            self.setting.size,
+            self.pace,
+            tables,
+            self.reference,
+            results_of(self.tuning_runs()),
+            self.choices(),
+            self._command,
+        )
 
     def pace_run(self, method: Method) -> Run:
         """Return the run that times a method and SS-PRL."""
-        setting, images = self.setting, self.images["test"]
+        setting = self.setting
+        images = self.images["test"]
         measured = {}
         for each in (SSPRL, method):
             inputs = self.run_of(each, setting.epochs, 0, 1.0, "test").inputs or {}
@@ -188,11 +199,10 @@ class Comparison(Experiment[PretrainRun]):
         found: dict[Equal, list[PretrainRun]] = {}
         for equal in self.equal:
             lengths = [(method, self.epochs(method, equal)) for method in self.methods.values()]
-            found[equal] = [
-                self.run_of(method, epochs, seed, choices.get((method.key, epochs), 1.0), "test")
-                for seed in range(self.asked.seeds)
-                for method, epochs in lengths
-            ]
+            found[equal] = []
+            for seed, (method, epochs) in product(range(self.asked.seeds), lengths):
+                factor = choices.get((method.key, epochs), 1.0)
+                found[equal].append(self.run_of(method, epochs, seed, factor, "test"))
         return found
 
     def tuning_runs(self) -> list[PretrainRun]:
@@ -210,7 +220,8 @@ class Comparison(Experiment[PretrainRun]):
         self, method: Method, epochs: int, seed: int, factor: float, split: Split
     ) -> PretrainRun:
         """Return one run; ``factor`` multiplies the learning rate."""
-        images, setting = self.images[split], self.setting
+        setting = self.setting
+        images = self.images[split]
         name = f"{method.key}-{epochs}ep-lr{factor:.3g}-seed{seed}"
         folder = self.work_dir / _FOLDERS[split] / name
         rate = "" if factor == 1 else f", lr x {factor:.3g}"
@@ -227,6 +238,7 @@ class Comparison(Experiment[PretrainRun]):
             "images": images.digest,
             "image_px": IMAGE_PX[setting.size],
         }
+
         read = {
             "trains": method.trains,
             "options": options,
@@ -245,7 +257,7 @@ class Comparison(Experiment[PretrainRun]):
     def runs(self) -> list[PretrainRun]:
         """Return the runs of all tables, each once, seed after seed."""
         tables = self.final_runs().values()
-        found = {run.folder: run for runs in tables for run in runs}
+        found = {run.folder: run for run in chain(*tables)}
         return sorted(found.values(), key=lambda run: run.settings["seed"])
 
     def tables(self, outcomes: Mapping[PretrainRun, RunOutcome] | None = None) -> Files:

@@ -49,7 +49,8 @@ class Meter(Hook):
     measured: dict[str, Any]
 
     def __init__(self, config: Config, seed: int) -> None:
-        self.config, self.seed = config, seed
+        self.config = config
+        self.seed = seed
         self._now = work_ns()
 
     def before_train(self, runner: Runner) -> None:
