@@ -30,7 +30,7 @@ class Command(Options, ABC):
     """A command of ``python -m mmssprl``: its options, and ``run``.
 
     The docstring of a subclass is its help: one line for the list of commands, a paragraph, and
-    examples. Its name is that of the command and ``Command``.
+    examples. Its name is the command's, and ``Command``.
 
     Attributes:
         keywords: Extra arguments of ``add_argument``, by option name.

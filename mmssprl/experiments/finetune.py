@@ -48,7 +48,7 @@ class FinetuneRequest:
 
     @property
     def backbone_from(self) -> str | None:
-        """The file whose backbone all rows have; None if there is no file."""
+        """The file that gives all rows their backbone; None if there is no file."""
         is_word = self.weights in (RANDOM, SUPERVISED)
         return None if is_word else whole_path(self.weights)
 

@@ -138,8 +138,8 @@ def finetune_config(
 ) -> tuple[Config, dict[str, tuple[str, str]]]:
     """Set weights, classes and numbers in the base config of a task; return the recipe as well.
 
-    Label files are set later by ``set_label_files``. The backbone is that of the file
-    ``backbone_from``, else of the file ``weights``, else a ResNet.
+    Label files are set later by ``set_label_files``. The file ``backbone_from`` gives the backbone,
+    else the file ``weights``, else it is a ResNet.
     """
     num_gpus = torch.cuda.device_count()
     kind = TASKS[task_name]

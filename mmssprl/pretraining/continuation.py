@@ -33,7 +33,7 @@ ANCHOR_CHANNELS = 256  # components of the start's maps that are kept, as in ``d
 def named_weights(asked: PretrainOptions) -> PretrainOptions:
     """Split weights that name their network into backbone and weights, or take our file's backbone.
 
-    Those are timm/NAME[:FILE], and package.module:function, whose weights are its own.
+    timm/NAME[:FILE] names a network, and so does package.module:function, with its own weights.
     """
     weights = str(asked.weights or "")
     name, file = split_timm(weights)

@@ -53,7 +53,8 @@ def started(monkeypatch):
         scores = RANDOM if self.row == "random" else FILE
         if self.seed not in scores:
             raise RunFailedError("stopped")
-        score = scores[self.seed] - 10 * (self.share < 1)
+        lost = 10 if self.share < 1 else 0
+        score = scores[self.seed] - lost
         content = {"accuracy": score, "num_train": int(24 * self.share), "num_val": 6}
         self.measured_file.parent.mkdir(exist_ok=True)
         content |= {"per_class": {}, "confusion": [], "best": {"epoch": 1, "score": 90.0}}
@@ -126,7 +127,8 @@ def test_results_are_kept_and_rows_and_seeds_may_be_added(request_, started):
 
 
 def test_a_stopped_run_resumes_and_one_without_config_starts_again(tmp_path, monkeypatch):
-    asked, inner = [], tmp_path / "run"
+    asked = []
+    inner = tmp_path / "run"
     monkeypatch.setattr(finetune, "run_finetuning", lambda planner, *_: asked.append(planner.asked))
     settings = {"weights": "random", "data": "data", "task": "classify", "asked": {"epochs": 2}}
     (tmp_path / "settings.json").write_text(json.dumps(settings))

@@ -42,7 +42,7 @@ class BenchmarkPlan:
 
 @dataclass
 class Planner:
-    """Plans the runs of a benchmark, whose configs it collects."""
+    """Plans the runs of a benchmark, and collects their configs."""
 
     asked: BenchmarkOptions
     work_dir: Path
@@ -74,7 +74,7 @@ class Planner:
             # Config.dump formats with yapf, which takes a minute for a hundred runs.
             items = cfg.to_dict().items()
             text = "".join(f"{k} = {pformat(v, width=100, sort_dicts=False)}\n" for k, v in items)
-            write_whole(path, text)  # tasks of a cluster may be reading that of an earlier call
+            write_whole(path, text)  # tasks of a cluster may be reading an earlier one
 
     def _training_of(self, row: WeightsRow) -> tuple[Run, Path] | None:
         """Return the training here of a row, and its weights; None if the row has weights."""

@@ -43,7 +43,7 @@ class Protocol:
     images_per_step: int = 0  # the batch that several GPUs share; 0 on one GPU
 
     def read_metrics(self, found: Mapping[str, float]) -> dict[str, float]:
-        """Turn the runner's metrics into those of the tables, in percent; some may be missing."""
+        """Turn the runner's metrics into the tables', in percent; some may be missing."""
         names = METRICS[self.name]
         if self.name == "detection" and not found:  # by mmdet if nothing is detected in any image
             return dict.fromkeys(names, 0.0)
@@ -188,4 +188,4 @@ class TransferRun(Run):
 
 
 Results = Sequence[tuple[TransferRun, RunOutcome]]
-"""Runs and their outcomes, whose values are metrics in percent."""
+"""Runs and their outcomes; the values are metrics in percent."""

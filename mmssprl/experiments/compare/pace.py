@@ -35,8 +35,8 @@ SECONDS = 4.0
 Pace = Mapping[str, Any]
 """Measurements of a method and of SS-PRL by key.
 
-``seconds`` per step are the median of CPU time on a CPU, else of wall time; ``flops`` are those of
-a step, forward and backward; ``passes`` are the seconds of a teacher's pass over the images.
+``seconds`` are the median of a step's CPU time on a CPU, else of its wall time. ``flops`` count a
+step, forward and backward. ``passes`` are the seconds of a teacher's pass over the images.
 """
 
 

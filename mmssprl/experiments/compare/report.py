@@ -26,7 +26,7 @@ TITLES: dict[Equal, str] = {"epochs": "Equal epochs", "time": "Equal time", "flo
 FACTORS = (1 / 3, 1.0, 3.0)
 """Learning rates that the tuning tries, as factors of the config's."""
 SEEDS = (1000, 1001, 1002)
-"""Seeds of the tuning; those of the final runs count from 0."""
+"""Seeds of the tuning. The final runs count from 0."""
 Length = tuple[str, int]
 """Key of a method, and epochs; each length has its own learning rate."""
 Result = Mapping[str, Any]

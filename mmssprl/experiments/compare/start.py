@@ -186,7 +186,7 @@ class Comparison(Experiment[PretrainRun]):
         return epochs_for_equal(equal, self.setting.epochs, pace, method.key, steps)
 
     def choices(self) -> dict[Length, float]:
-        """Return the factors of the learning rates whose tuning is complete."""
+        """Return the factor of each learning rate, where the tuning is complete."""
         scores: dict[Length, dict[float, list[float]]] = {}
         for each in results_of(self.tuning_runs()):
             own = scores.setdefault((each["method"], each["epochs"]), {})

@@ -43,7 +43,7 @@ class Meter(Hook):
     """Draws the backbone as the row of random weights does, and measures the training.
 
     Equal seeds thus give equal backbones, whatever else a method's model draws. A config that names
-    ``weights`` starts from these. Seconds of steps whose results were lost do not count.
+    ``weights`` starts from these. Steps that a kill has undone do not count.
     """
 
     measured: dict[str, Any]
@@ -110,7 +110,7 @@ def train_and_probe(folder: Path) -> None:
 
 
 def _probe(weights: str, settings: dict[str, Any]) -> dict[str, float]:
-    """Return mAP of frozen features, mIoU if the images have masks, and those of a constant."""
+    """Return mAP of frozen features, mIoU if the images have masks, and a constant's."""
     config = read_at_size(settings["config"], settings["size"])
     model = load_backbone(weights, config, image_px=settings["image_px"], seed=settings["seed"])
     images = read_images(Path(settings["data"]), settings["split"])

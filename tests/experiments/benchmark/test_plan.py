@@ -25,7 +25,8 @@ def plan(tmp_path):
     def plan(rows, names, data, *, size="scenes", seeds=1, may_lack_data=False):
         asked = {"size": size, "seeds": seeds, "work_dir": str(tmp_path / "work")}
         benchmark = Benchmark(BenchmarkOptions(weights=("random",), **asked), lambda line: None)
-        benchmark.rows, benchmark.protocols = rows, [protocol(name, size) for name in names]
+        benchmark.rows = rows
+        benchmark.protocols = [protocol(name, size) for name in names]
         return benchmark.plan_runs(data, may_lack_data=may_lack_data)
 
     return plan
@@ -97,7 +98,8 @@ def test_supervised_is_trained_here_from_random_weights(plan, scenes, tmp_path):
 
 
 def test_supervised_is_torchvisions_at_full_size_alone(plan, tmp_path, monkeypatch):
-    fetched, full = [], {"size": "paper", "may_lack_data": True}
+    fetched = []
+    full = {"size": "paper", "may_lack_data": True}
     monkeypatch.setattr("mmssprl.weights.backbone.supervised_state", fetched.append)
     found = plan([SUPERVISED], ["linear-voc"], tmp_path, **full)
     assert found.trainings == {}
