@@ -28,7 +28,7 @@ from ...features.extract import FeatureOptions
 from ...models.unwrap import unwrap
 from ...probing.data import read_masks
 from ...probing.linear import score_features
-from ...runs.start import train_in_process
+from ...runs.train import train_in_process
 from ...saving.checkpoint_checks import NotFiniteError
 from ...system.environment import source_commit
 from ...weights import RANDOM, load_network
