@@ -14,13 +14,11 @@ import torch::
 ``help(mmssprl.pretrain)`` shows the arguments of a function.
 """
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from ._api import PLACES, find
 from ._dependencies import check_dependencies
 from ._mmcv_operators import provide_operators
-from .system.stopping import PARENT_VARIABLE, end_with_parent
 from .version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -52,9 +50,4 @@ def __dir__() -> list[str]:
     return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
 
 
-if PARENT_VARIABLE in os.environ:  # removed, so that child processes do not inherit it
-    end_with_parent(int(os.environ.pop(PARENT_VARIABLE)))
-# Idle threads yield: with six busy processes on two cores, spinning ones took more than four times
-# the CPU time. OpenMP reads this when torch is loaded, which nothing above does.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 provide_operators()

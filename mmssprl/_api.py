@@ -8,6 +8,7 @@ from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from .console.wording import meant
+from .system.openmp import yield_idle_threads
 
 PLACES = {
     "PretrainOptions": "pretraining.options:PretrainOptions",
@@ -25,11 +26,14 @@ PLACES = {
     "select": "search:select",
 }
 """Module and name of each public object."""
+_TRAINING = ("finetune", "pretrain")
 
 
 @cache
 def find(name: str) -> Any:
     """Import a public object; functions check the arguments of a call."""
+    if name in _TRAINING:
+        yield_idle_threads()  # before the import, which loads torch
     found = resolve_name(f"{__package__}.{PLACES[name]}")
     return found if isinstance(found, type) else _checked(found, name)
 

@@ -9,7 +9,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 if __name__ == "__main__":
     from mmssprl.errors import UserError
     from mmssprl.system.processes import run_processes
+    from mmssprl.system.stopping import end_with_experiment
 
+    end_with_experiment()
     try:
         run_processes(sys.argv[1:])
     except UserError as error:

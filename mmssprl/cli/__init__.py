@@ -8,12 +8,14 @@ import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import nullcontext
+from itertools import chain
 
 from .._dependencies import check_dependencies
 from ..console.arguments import Parser
 from ..console.messages import message_for_user
 from ..console.quiet import VERBOSE, quiet_console
 from ..console.wording import program
+from ..system.openmp import yield_idle_threads
 from ..system.stopping import signals
 from ..version import __version__
 from . import benchmark, compare, data, features, finetuning, look, search, training, use
@@ -38,7 +40,7 @@ GROUPS = {
     "compare": (compare.CompareCommand, benchmark.BenchmarkCommand, training.TestCommand),
     "data": (data.ScenesCommand, data.DoctorCommand),
 }
-COMMANDS = {name_of(command): command for group in GROUPS.values() for command in group}
+COMMANDS = {name_of(command): command for command in chain(*GROUPS.values())}
 
 _TRAINING = ("pretrain", "finetune", "train")
 """Commands that save a checkpoint when a signal stops them."""
@@ -80,6 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     A user's mistake prints one message to stderr and returns 2. A signal returns 128 + its number.
     Any other error is a bug and keeps its traceback.
     """
+    yield_idle_threads()
     args = build_parser().parse_args(list(sys.argv[1:] if argv is None else argv))
     try:
         if args.command != "doctor":  # it reports what is missing

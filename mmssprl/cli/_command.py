@@ -11,10 +11,10 @@ from ..console.options import (
     add_options,
     argument,
     check_ranges,
-    collect,
     option,
     optional,
     switch,
+    typed_options,
 )
 from ..console.wording import program
 
@@ -30,7 +30,7 @@ class Command(Options, ABC):
     """A command of ``python -m mmssprl``: its options, and ``run``.
 
     The docstring of a subclass is its help: one line for the list of commands, a paragraph, and
-    examples. Its name is that of the command and ``Command``.
+    examples. Its name is the command's, and ``Command``.
 
     Attributes:
         keywords: Extra arguments of ``add_argument``, by option name.
@@ -64,7 +64,7 @@ def add_to(parser: argparse.ArgumentParser, command: type[Command]) -> None:
     add_options(parser, command, **command.keywords)
 
     def run(arguments: argparse.Namespace) -> int:
-        asked = collect(command, vars(arguments))
+        asked = typed_options(command, arguments)
         check_ranges(asked)
         return asked.run() or 0
 

@@ -37,19 +37,13 @@ class BenchmarkCommand(Command, BenchmarkOptions):
         }
         for reason in filter(refused.get, refused):
             raise UserValueError(reason)
-        with contextlib.ExitStack() as held:
-            # mmpretrain prints during its import; --commands prints only commands to stdout.
-            with contextlib.redirect_stdout(sys.stderr if self.commands else sys.stdout):
-                from ..experiments.benchmark.start import Benchmark
-                from ..system.locks import hold_work_dir
+        # mmpretrain prints during its import; --commands prints only commands to stdout.
+        with contextlib.redirect_stdout(sys.stderr if self.commands else sys.stdout):
+            from ..experiments.benchmark.start import Benchmark
 
-                benchmark = Benchmark(self, say)
-                held.enter_context(hold_work_dir(benchmark.work_dir, writes=not self.dry_run))
-                plan = benchmark.plan()
-            if self.commands:
-                print("\n".join(plan.shell_lines()))
-            elif self.dry_run and benchmark.table:
-                print(benchmark.text([]))
-            elif not self.dry_run:
-                return int(benchmark.run(plan) > 0)
+            benchmark = Benchmark(self, say)
+            if not self.commands:
+                return int(benchmark.start(dry_run=self.dry_run) > 0)
+            lines = benchmark.write_commands()
+        print("\n".join(lines))
         return 0

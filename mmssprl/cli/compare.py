@@ -59,11 +59,6 @@ class DemoCommand(Command, DemoOptions):
 
 def _run(asked: CompareOptions, command: str, batch_size: int = 64) -> int:
     from ..experiments.compare.start import Comparison
-    from ..system.locks import hold_work_dir
 
     comparison = Comparison(asked, batch_size=batch_size, command=command)
-    with hold_work_dir(comparison.work_dir, writes=not asked.dry_run):
-        if asked.dry_run:
-            comparison.describe()
-            return 0
-        return int(comparison.run() > 0)
+    return int(comparison.start(dry_run=asked.dry_run) > 0)

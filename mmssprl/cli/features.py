@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -72,8 +73,11 @@ def _csv(results: list[dict[str, Any]]) -> str:
         line |= {name: dense[name] for name in ("mIoU", "chance_mIoU") if name in dense}
         line |= {f"AP {name}": value for name, value in result["per_class"].items()}
         lines.append(line | {f"IoU {name}": x for name, x in dense["per_class"].items()})
-    heads = list(dict.fromkeys(name for line in lines for name in line))
-    return csv_table(heads, [[line.get(name) for name in heads] for line in lines])
+    heads = list(dict.fromkeys(chain(*lines)))
+    rows = []
+    for line in lines:
+        rows.append([line.get(name) for name in heads])
+    return csv_table(heads, rows)
 
 
 def format_results(results: list[dict[str, Any]]) -> str:
@@ -81,7 +85,8 @@ def format_results(results: list[dict[str, Any]]) -> str:
     names = [Path(result["weights"]).name for result in results]
     if len(set(names)) < len(names):
         names = [result["weights"] for result in results]
-    rows, best = [], max(results, key=lambda result: result["mAP"])
+    best = max(results, key=lambda result: result["mAP"])
+    rows = []
     for name, result in zip(names, results, strict=True):
         cells = {
             "weights": name,
@@ -92,8 +97,8 @@ def format_results(results: list[dict[str, Any]]) -> str:
             "chance %": _percent(result["chance_mAP"]),
         }
         if len(results) > 1:
-            behind, half = _percent(best["mAP"] - result["mAP"]), result["interval"]
-            interval = "?" if half is None else _percent(half)
+            behind = _percent(best["mAP"] - result["mAP"])
+            interval = "?" if result["interval"] is None else _percent(result["interval"])
             cells["behind the best"] = "-" if result is best else f"{behind} ± {interval}"
         if result["accuracy"] is not None:
             cells["accuracy %"] = _percent(result["accuracy"])
@@ -103,6 +108,7 @@ def format_results(results: list[dict[str, Any]]) -> str:
             cells["mIoU %"] = _percent(dense["mIoU"]) if dense else "-"
             cells["chance mIoU %"] = _percent(dense["chance_mIoU"]) if dense else "-"
         rows.append(cells)
+
     table = markdown_table(list(rows[0]), [list(row.values()) for row in rows], num_left=3)
     others = {"accuracy %", "mIoU %"} & rows[0].keys()
     if len(rows) > 1 and others:
@@ -143,5 +149,8 @@ class EmbedCommand(OfWeights, Overwriting):
         megabytes = Path(self.out).stat().st_size / 1e6
         print(f"embeddings: {self.out} ({len(rows):,} images, {megabytes:.1f} MB)")
         given = {"config": self.config, "image-px": self.image_px, "embeddings": self.out}
-        words = [w for name, value in given.items() if value for w in (f"--{name}", str(value))]
+        words: list[str] = []
+        for name, value in given.items():
+            if value:
+                words += [f"--{name}", str(value)]
         print(f"next: {command_line('neighbors', self.weights, 'QUERY', self.images, *words)}")

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from ..console.options import argument, collect, option, required
+from ..console.options import argument, option, required, typed_options
 from ..console.quiet import say
 from ..errors import UserValueError
 from ..finetuning.options import FinetuneOptions
@@ -48,13 +48,14 @@ class FinetuneCommand(Command, FinetuneOptions):
     def run(self) -> int:
         """Train one model, or many."""
         shares: Any = self.share or [None]  # argparse gives a list
-        asked = replace(collect(FinetuneOptions, vars(self)), share=shares[0])
+        asked = replace(typed_options(FinetuneOptions, self), share=shares[0])
         if self.baseline or self.seeds or len(shares) > 1:
             return _finetune_many(self, shares, asked)
-        from ..finetuning.start import finetune
+        from ..finetuning.plan import FinetunePlanner
+        from ..finetuning.start import run_finetuning
 
-        given = (self.weights, self.data, self.task, self.work_dir)
-        outcome = finetune(*given, **vars(asked), log=say)
+        planner = FinetunePlanner(weights=self.weights, data=self.data, task=self.task, asked=asked)
+        outcome = run_finetuning(planner, self.work_dir, say)
         total = ", ".join(f"{name} {value:.1f} %" for name, value in outcome.scores.total.items())
         print(f"\nval, last epoch: {total or 'no score: val has no object that counts'}")
         folder = outcome.checkpoint.parent
@@ -71,8 +72,7 @@ def _finetune_many(
 ) -> int:
     if args.seed is not None and args.seeds:
         raise UserValueError("--seeds cannot go with --seed; leave one out.")
-    from ..experiments.finetune import FinetuneRequest, compare_finetunings
-    from ..system.locks import hold_work_dir
+    from ..experiments.finetune import FinetuneRequest, FineTunings
 
     data = Path(args.data)
     request = FinetuneRequest(
@@ -85,9 +85,7 @@ def _finetune_many(
         shares=[*dict.fromkeys(share or 1.0 for share in shares)],
         asked=replace(asked, share=None, resume=False),
     )
-    request.check(say)
-    with hold_work_dir(request.work_dir):
-        return int(compare_finetunings(request, log=say) > 0)
+    return int(FineTunings(request, say).start() > 0)
 
 
 class PredictCommand(Command):

@@ -10,13 +10,21 @@ from typing import NoReturn
 from .._dependencies import check_dependencies
 from ..console.arguments import Parser
 from ..console.messages import message_for_user
-from ..console.options import collect
+from ..console.options import typed_options
 from ..console.quiet import VERBOSE, quiet_console
 from ..console.wording import program
 from ..errors import UserValueError
+from ..system.openmp import yield_idle_threads
 from ..system.processes import is_reported, report
 from ..system.slurm import comes_back, requeue
-from ..system.stopping import Interrupted, Signal, end_with_parent, is_first_process, signals
+from ..system.stopping import (
+    Interrupted,
+    Signal,
+    end_with_experiment,
+    end_with_parent,
+    is_first_process,
+    signals,
+)
 from . import COMMANDS, training
 from ._command import add_to, help_of
 
@@ -32,9 +40,10 @@ def parser_of(name: str) -> argparse.ArgumentParser:
     parser = Parser(description=f"{summary}\n\n{description}", epilog=epilog)
     add_to(parser, COMMANDS[name])
     add = parser.add_argument
-    launchers, launcher = ["none", "pytorch", "slurm", "mpi"], "what started the processes"
+    launchers = ["none", "pytorch", "slurm", "mpi"]
+    launcher = "what started the processes; none: a single process"
     add("--verbose", action="store_true", help=VERBOSE)
-    add("--launcher", choices=launchers, default="none", help=f"{launcher}; none: a single process")
+    add("--launcher", choices=launchers, default="none", help=launcher)
     add("--local_rank", "--local-rank", type=int, default=0, help="set by launcher")
     return parser
 
@@ -46,8 +55,11 @@ def run_tool(name: str) -> None:
     ``--verbose`` the traceback comes first. A bug keeps its traceback. With several processes, the
     launcher reports the error.
     """
+    yield_idle_threads()
+    end_with_experiment()
     if "LOCAL_RANK" in os.environ:  # one of several processes of a launcher
         end_with_parent(os.getppid(), saves=True)
+
     is_verbose = "--verbose" in sys.argv
     try:
         with signals.watched(), quiet_console(verbose=is_verbose):
@@ -57,8 +69,9 @@ def run_tool(name: str) -> None:
             args = parser.parse_args()
             os.environ.setdefault("LOCAL_RANK", str(args.local_rank))  # of launchers that pass it
             check_dependencies()
-            asked = vars(collect(COMMANDS[name], vars(args)))
-            getattr(training, name)(**asked, launcher=args.launcher)
+            asked = typed_options(COMMANDS[name], args)
+            getattr(training, name)(asked, launcher=args.launcher)
+
     except Interrupted as error:
         if not is_reported() and is_first_process():
             print(f"{name}.py: {error}", file=sys.stderr)

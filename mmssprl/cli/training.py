@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from ..console.options import argument, option, optional, switch
+from ..console.options import argument, option, optional, switch, typed_options
 from ..console.quiet import say
 from ..pretraining.options import PretrainOptions
 from ..system.commands import command_line
 from ..system.outputs import prepare_output
 from ..system.stopping import is_first_process
 from ._command import Command, Overwriting
+
+if TYPE_CHECKING:
+    from ..engine.launch import Launcher
 
 
 class PretrainCommand(Command, PretrainOptions):
@@ -38,11 +41,12 @@ class PretrainCommand(Command, PretrainOptions):
     def run(self) -> int:
         """Pre-train, and name the commands that follow."""
         from ..config.run_config import run_config
-        from ..pretraining.start import pretrain
+        from ..pretraining.start import run_pretraining
         from ..probing.probe_file import WORSE_THAN_RANDOM, propose
         from ..weights.description import channels_of
 
-        weights = pretrain(**vars(self), log=say)
+        asked = typed_options(PretrainOptions, self)
+        weights = run_pretraining(self.images, self.work_dir, asked, say)
         if weights is None:
             print("dry run: nothing was written.")
             return 0
@@ -112,25 +116,44 @@ class TrainCommand(_OfConfig):
 
     def run(self) -> None:
         """Train the config."""
-        train(**vars(self))
+        train(self, launcher="none")
 
 
-def train(*, overwrite: bool, print_config: bool, **options: Any) -> None:
-    """Train a config; the options are those of `train`."""
+def train(asked: TrainCommand, launcher: "Launcher") -> None:
+    """Train a config, or print it."""
     from ..engine.launch import launch, prepare_train_config, train_config_text
     from ..models import is_pretraining
     from ..reporting import report_run
     from ..saving.run_files import finished_line, finished_weights
     from ..system.processes import command_of_process, to_resume
 
-    if print_config:
-        names = ("config", "size", "amp", "compile", "cfg_options")
-        print(train_config_text(**{name: options[name] for name in names}))
+    if asked.print_config:
+        text = train_config_text(
+            asked.config,
+            size=asked.size,
+            amp=asked.amp,
+            compile=asked.compile,
+            cfg_options=asked.cfg_options,
+        )
+        print(text)
         return
-    cfg = prepare_train_config(overwrite=overwrite, **options)
+
+    cfg = prepare_train_config(
+        asked.config,
+        size=asked.size,
+        work_dir=asked.work_dir,
+        weights=asked.weights,
+        resume=asked.resume,
+        overwrite=asked.overwrite,
+        amp=asked.amp,
+        compile=asked.compile,
+        cfg_options=asked.cfg_options,
+        launcher=launcher,
+    )
     weights = finished_weights(cfg)
     if weights is None:
-        launch(cfg, "train", overwrite=overwrite, resume_by=to_resume(command_of_process()))
+        resume_by = to_resume(command_of_process())
+        launch(cfg, "train", overwrite=asked.overwrite, resume_by=resume_by)
         if is_pretraining(cfg) and is_first_process():
             report_run(Path(cfg.work_dir), say)
     elif is_first_process():
@@ -154,13 +177,20 @@ class TestCommand(_OfConfig, Overwriting):
 
     def run(self) -> None:
         """Test the checkpoint."""
-        test(**vars(self))
+        test(self, launcher="none")
 
 
-def test(*, out: str | None, overwrite: bool, **options: Any) -> None:
-    """Test a checkpoint; the options are those of `test`."""
-    if out:
-        prepare_output(out, ".json", overwrite=overwrite)
+def test(asked: TestCommand, launcher: "Launcher") -> None:
+    """Test a checkpoint."""
+    if asked.out:
+        prepare_output(asked.out, ".json", overwrite=asked.overwrite)
     from ..engine.launch import launch, prepare_test_config
 
-    launch(prepare_test_config(**options), "test", out=out)
+    cfg = prepare_test_config(
+        asked.config,
+        asked.checkpoint,
+        work_dir=asked.work_dir,
+        cfg_options=asked.cfg_options,
+        launcher=launcher,
+    )
+    launch(cfg, "test", out=asked.out)

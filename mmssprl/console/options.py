@@ -88,7 +88,8 @@ def add_options(parser: argparse.ArgumentParser, options: type, **keywords: dict
     """Add a class's options to a parser; ``keywords`` of ``add_argument`` are by option name."""
     hints = get_type_hints(options)
     for each in fields(options):
-        name, is_required = each.name, "required" in each.metadata
+        name = each.name
+        is_required = "required" in each.metadata
         is_placed = each.default is MISSING and not is_required
         metavar = each.metadata.get("metavar") or _METAVARS.get(name)
         if each.default is False:
@@ -105,7 +106,8 @@ def add_options(parser: argparse.ArgumentParser, options: type, **keywords: dict
 
 def _of_hint(hint: Any, metavar: str | None) -> dict[str, Any]:
     """Return the arguments of ``add_argument`` for a type; of a union, its first type counts."""
-    origin, values = get_origin(hint), get_args(hint)
+    origin = get_origin(hint)
+    values = get_args(hint)
     if origin is Literal:
         is_int = isinstance(values[0], int)
         return {"choices": values} | ({"type": int, "metavar": metavar} if is_int else {})
@@ -118,9 +120,9 @@ def _of_hint(hint: Any, metavar: str | None) -> dict[str, Any]:
     return {"metavar": metavar} | ({"type": hint} if hint in (int, float) else {})
 
 
-def collect(options: type[T], arguments: Mapping[str, Any]) -> T:
-    """Build options from a mapping that may hold other arguments too."""
-    return options(**{each.name: arguments[each.name] for each in fields(options)})  # type: ignore[arg-type]
+def typed_options(options: type[T], typed: object) -> T:
+    """Build options from the attributes of a parsed command line, which may have others too."""
+    return options(**{each.name: getattr(typed, each.name) for each in fields(options)})  # type: ignore[arg-type]
 
 
 def given_options(options: Any) -> list[str]:
@@ -132,7 +134,8 @@ def given_options(options: Any) -> list[str]:
 def check_ranges(options: Any) -> None:
     """Raise ValueError for a number out of range."""
     for each in fields(options):
-        value, limits = getattr(options, each.name), each.metadata.get("limits")
+        value = getattr(options, each.name)
+        limits = each.metadata.get("limits")
         if limits is None or not isinstance(value, int | float):
             continue
         least, above, most = limits

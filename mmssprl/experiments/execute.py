@@ -7,7 +7,6 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import cycle, islice
 from json import JSONDecodeError
-from pathlib import Path
 from queue import SimpleQueue
 from statistics import fmean
 from typing import TypeVar
@@ -18,14 +17,11 @@ from ..console.progress import at_work
 from ..console.wording import counted
 from ..errors import UserRuntimeError
 from ..system.environment import usable_cores
-from .report import Files, write_files
 from .run import Run, RunFailedError, RunOutcome
 
 R = TypeVar("R", bound=Run)
 Log = Callable[[str], object]
 """Receives lines of progress."""
-Tables = Callable[[Mapping[R, RunOutcome]], Files]
-"""Makes the files of some outcomes, the text of all tables first."""
 
 
 @dataclass(frozen=True)
@@ -58,22 +54,9 @@ def announce(what: str, runs: Sequence[Run], log: Log, *, each: bool = False) ->
     log(f"{what}: {len(runs)}, {len(runs) - len(missing)} of them complete")
     if num := sum(run.result_file.exists() for run in missing):
         log(f"made with other settings, will run again: {num} of them")
-    for run in runs if each else ():
-        log(f"  {run.name}: {'to do' if run in missing else 'complete'}")
-
-
-def run_all(
-    what: str, runs: Sequence[R], jobs: Jobs, log: Log, tables: Tables[R], work_dir: Path
-) -> int:
-    """Do all runs, and write ``tables`` to the work dir after each; return how many failed."""
-    announce(what, runs, log)
-    outcomes = execute_runs(runs, jobs, log, lambda done: write_files(work_dir, tables(done)))
-    files = tables(outcomes)
-    write_files(work_dir, files)
-    text, *_ = files.values()
-    log(f"\n{text}")
-    log(f"all runs, tables: {work_dir}/{{{','.join(files)}}}")
-    return sum(bool(outcome.reason) for outcome in outcomes.values())
+    if each:
+        for run in runs:
+            log(f"  {run.name}: {'to do' if run in missing else 'complete'}")
 
 
 def execute_runs(
@@ -99,7 +82,8 @@ def execute_runs(
         return next((run.last_line() for run in begun if run not in outcomes), "starting runs")
 
     def do(run: R) -> RunOutcome:
-        group, start = groups.get(), time.perf_counter()
+        group = groups.get()
+        start = time.perf_counter()
         begun.append(run)
         try:
             values = run.work(jobs.threads, group)
@@ -121,17 +105,21 @@ def execute_runs(
             for future in [future for future in left if future in done]:  # in their order
                 run = left.pop(future)
                 outcome = outcomes[run] = future.result()
-                reason = outcome.reason
-                result = f"failed, {reason}" if reason else run.summary(outcome.values)
                 seconds.append(outcome.seconds)
-                minutes = fmean(seconds) * len(left) / jobs.num / 60
                 number = f"{len(seconds):{len(str(len(missing)))}}/{len(missing)}"
-                time_left = f"{outcome.seconds:.0f} s; about {minutes:.0f} min left"
-                log(f"[{number}] {run.name}: {result}, {time_left}")
+                minutes = fmean(seconds) * len(left) / jobs.num / 60
+                log(f"[{number}] {_result_line(run, outcome)}; about {minutes:.0f} min left")
                 ended({run: outcomes[run] for run in runs if run in outcomes})
     finally:
         pool.shutdown(cancel_futures=True)
     return {run: outcomes[run] for run in runs}
+
+
+def _result_line(run: R, outcome: RunOutcome) -> str:
+    """Return how a run has ended, and its time."""
+    reason = outcome.reason
+    result = f"failed, {reason}" if reason else run.summary(outcome.values)
+    return f"{run.name}: {result}, {outcome.seconds:.0f} s"
 
 
 def require_all(what: str, outcomes: Mapping[R, RunOutcome]) -> None:

@@ -3,7 +3,6 @@
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,13 @@ from ..console.tables import markdown_table
 from ..errors import UserValueError
 from ..finetuning.config import check_options, finetune_config
 from ..finetuning.options import FinetuneOptions
-from ..finetuning.start import fine_tune, labels_for
-from ..runs.work_dirs import claim, digest
+from ..finetuning.plan import FinetunePlanner, labels_for
+from ..finetuning.start import run_finetuning
+from ..runs.work_dirs import digest
 from ..system.stopping import signals
 from ..weights import RANDOM, SUPERVISED, split_timm, whole_path
-from .execute import Log, jobs_of_machine, run_all
+from .execute import Log, jobs_of_machine
+from .experiment import Experiment
 from .report import Files
 from .run import SETTINGS, Run, RunOutcome, module_command, read_json, run_module
 from .statistics import WELCH, Difference, adjusted_by_holm, estimate, welch
@@ -47,14 +48,15 @@ class FinetuneRequest:
 
     @property
     def backbone_from(self) -> str | None:
-        """The file whose backbone all rows have; None if there is no file."""
+        """The file that gives all rows their backbone; None if there is no file."""
         is_word = self.weights in (RANDOM, SUPERVISED)
         return None if is_word else whole_path(self.weights)
 
     @property
     def rows(self) -> dict[str, str]:
         """The weights that each row of the table starts from; the reference is first."""
-        name, start = self.weights, self.backbone_from
+        name = self.weights
+        start = self.backbone_from
         if start:
             stem = Path(self.weights).stem
             name = f"{stem} (file)" if stem in (RANDOM, SUPERVISED) else stem
@@ -62,7 +64,8 @@ class FinetuneRequest:
 
     def check(self, log: Log) -> None:
         """Raise the errors that a run would raise, and log the labels."""
-        starts, task = self.rows.values(), self.task
+        task = self.task
+        starts = self.rows.values()
         for share, start in product(self.shares, starts):
             check_options(start, task, replace(self.asked, share=share))
         asked = replace(self.asked, share=min(self.shares), seed=self.seeds[0])
@@ -121,46 +124,69 @@ class FinetuneRun(Run):
         return f"{name} {score:.1f} %"
 
 
-def compare_finetunings(request: FinetuneRequest, log: Log = print) -> int:
-    """Do the missing runs of a checked request, in a locked work dir; return how many failed."""
-    rows, work_dir = request.rows, request.work_dir
-    settings = {
-        "task": request.task,
-        "data": str(Path(request.data).resolve()),
-        "weights": {row: digest(row, split_timm(start)[1]) for row, start in rows.items()},
-        **{name: x for name, x in asdict(request.asked).items() if name not in _NOT_SHARED},
-    }
-    claim(work_dir, "finetune.json", "a comparison of fine-tunings", settings)
-    tables = partial(_tables, next(iter(rows)))
-    return run_all("fine-tunings", request.runs(), jobs_of_machine(None), log, tables, work_dir)
+class FineTunings(Experiment[FinetuneRun]):
+    """A comparison of fine-tunings; the options are checked before the work dir is claimed."""
+
+    title = "a comparison of fine-tunings"
+    marker = "finetune.json"
+    kind = "fine-tunings"
+
+    def __init__(self, request: FinetuneRequest, log: Log = print) -> None:
+        request.check(log)
+        super().__init__(request.work_dir, jobs_of_machine(None), log)
+        self.request = request
+
+    def settings(self) -> dict[str, Any]:
+        """Return task, data, rows and options."""
+        request = self.request
+        return {
+            "task": request.task,
+            "data": str(Path(request.data).resolve()),
+            "weights": {
+                row: digest(row, split_timm(start)[1]) for row, start in request.rows.items()
+            },
+            **{name: x for name, x in asdict(request.asked).items() if name not in _NOT_SHARED},
+        }
+
+    def runs(self) -> list[FinetuneRun]:
+        """Return the runs of the table, seed after seed."""
+        return self.request.runs()
+
+    def tables(self, outcomes: Mapping[FinetuneRun, RunOutcome]) -> Files:
+        """Return table and CSV of the finished runs."""
+        results = {run: each.values for run, each in outcomes.items() if not each.reason}
+        rows = []
+        for run, values in results.items():
+            rows.append({"weights": run.row, "share": run.share, "seed": run.seed, **values})
+        reference = next(iter(self.request.rows))
+        return {"table.md": format_table(results, reference), "results.csv": rows}
 
 
-def _tables(reference: str, outcomes: Mapping[FinetuneRun, RunOutcome]) -> Files:
-    """Return table and CSV of the finished runs; the first of a run's values is the main score."""
-    results = {run: each.values for run, each in outcomes.items() if not each.reason}
-    metric = next((name for values in results.values() for name in values), "score")
-    groups: dict[tuple[float, str], list[dict[str, Any]]] = {}
+def format_table(results: Mapping[FinetuneRun, Mapping[str, Any]], reference: str) -> str:
+    """Return a table in Markdown; the first of a run's values is the main score."""
+    metric = next(iter(next(iter(results.values()), {})), "score")
+    groups: dict[tuple[float, str], list[Mapping[str, Any]]] = {}
     for run in sorted(results, key=lambda run: run.share):
         groups.setdefault((run.share, run.row), []).append(results[run])
-    scores = {key: [values[metric] for values in own] for key, own in groups.items()}
-    against = adjusted_by_holm(
-        {
-            (share, row): Difference(*welch(values, scores[share, reference]))
-            for (share, row), values in scores.items()
-            if row != reference and (share, reference) in scores
-        }
-    )
+
+    scores: dict[tuple[float, str], list[float]] = {}
+    for group, runs in groups.items():
+        scores[group] = [values[metric] for values in runs]
+    differences: dict[tuple[float, str], Difference] = {}
+    for (share, row), values in scores.items():
+        if row != reference and (share, reference) in scores:
+            differences[share, row] = Difference(*welch(values, scores[share, reference]))
+    against = adjusted_by_holm(differences)
+
     lines = []
-    for (share, row), own in groups.items():
-        num_train = max(values["num_train"] for values in own)
+    for (share, row), runs in groups.items():
+        num_train = max(values["num_train"] for values in runs)
         mean = estimate(scores[share, row]).text()
         found = against.get((share, row))
-        cells = [row, f"{100 * share:g} %", f"{num_train:,}", str(len(own)), mean]
+        cells = [row, f"{100 * share:g} %", f"{num_train:,}", str(len(runs)), mean]
         lines.append([*cells, *(found.cells if found else ("", "", ""))])
     heads = ["weights", "labels", "images", "seeds", f"{metric} %", f"against {reference}"]
-    text = f"{markdown_table([*heads, 'p (Holm)', ''], lines)}\n\n{_NOTE}\n{WELCH}"
-    rows = [{"weights": x.row, "share": x.share, "seed": x.seed, **results[x]} for x in results]
-    return {"table.md": text + "\n", "results.csv": rows}
+    return f"{markdown_table([*heads, 'p (Holm)', ''], lines)}\n\n{_NOTE}\n{WELCH}\n"
 
 
 def train_one(folder: Path) -> None:
@@ -173,7 +199,7 @@ def train_one(folder: Path) -> None:
     else:
         shutil.rmtree(inner, ignore_errors=True)
     with signals.watched():  # save when stopped, as `finetune` does
-        fine_tune(**inputs, asked=options, work_dir=inner, log=print)
+        run_finetuning(FinetunePlanner(**inputs, asked=options), inner, print)
 
 
 if __name__ == "__main__":

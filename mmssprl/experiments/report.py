@@ -32,6 +32,7 @@ def draw_panels(panels: Sequence[Panel], rows: Sequence[str], highlighted: str) 
 
     The shared axis spans at least 5 points and need not begin at 0.
     """
+    plain, marked = PYRAMIDS
     with matplotlib.rc_context(RC):
         width = max(2, len(panels)) * 4.2 + 0.07 * max(map(len, rows))
         title = "A dot per seed; below, the mean and its 95 % interval"
@@ -40,7 +41,7 @@ def draw_panels(panels: Sequence[Panel], rows: Sequence[str], highlighted: str) 
         for axes, panel in zip(grid, panels, strict=True):
             for row, name in enumerate(rows):
                 if values := panel.dots.get(name):
-                    _draw_row(axes, row, values, PYRAMIDS[name == highlighted])
+                    _draw_row(axes, row, values, marked if name == highlighted else plain)
             for name, value in panel.lines.items():
                 style = ":" if name == CHANCE else "--"
                 axes.axvline(value, color=MUTED, linewidth=1, linestyle=style, label=name)

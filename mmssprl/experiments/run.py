@@ -14,10 +14,12 @@ from typing import Any
 from ..console.messages import message_for_user
 from ..console.quiet import quiet_console
 from ..errors import UserRuntimeError
+from ..system.openmp import IDLE_THREADS_YIELD
 from ..system.outputs import write_whole
-from ..system.stopping import PARENT_VARIABLE
+from ..system.stopping import EXPERIMENT_VARIABLE, end_with_experiment
 
-SETTINGS, MEASURED = "settings.json", "measured.json"
+SETTINGS = "settings.json"
+MEASURED = "measured.json"
 _MAX_REASON = 200
 
 
@@ -52,6 +54,7 @@ def module_command(module: str, folder: Path) -> tuple[str, ...]:
 
 def run_module(work: Callable[[Path], None]) -> None:
     """Do the work of a run in its own process; a user error ends it with one line."""
+    end_with_experiment()
     try:
         with quiet_console():  # the last line of the output shows the progress
             work(Path(sys.argv[1]))
@@ -128,7 +131,12 @@ class Run:
 
     def run_commands(self, threads: int, gpus: str) -> None:
         """Run the commands in order, on ``gpus`` if given; a failure's reason is its last line."""
-        env = {**os.environ, "OMP_NUM_THREADS": str(threads), PARENT_VARIABLE: str(os.getpid())}
+        env = {
+            **IDLE_THREADS_YIELD,
+            **os.environ,
+            "OMP_NUM_THREADS": str(threads),
+            EXPERIMENT_VARIABLE: str(os.getpid()),
+        }
         if gpus:
             env["CUDA_VISIBLE_DEVICES"] = gpus
         for command in self.commands:

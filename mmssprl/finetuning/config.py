@@ -19,9 +19,8 @@ from ..engine.adapted_backbone import adapt_backbone, fit_backbone
 from ..engine.initial_weights import apply_weights
 from ..errors import UserRuntimeError, UserValueError
 from ..pixels import Normalisation
-from ..pretraining.numbers import round_within
 from ..pyramid import check_px
-from ..runs.devices import choose_batch, reading_processes
+from ..runs.devices import choose_batch, choose_epochs, reading_processes
 from ..weights import (
     RANDOM,
     SUPERVISED,
@@ -42,55 +41,67 @@ def set_numbers(
     cfg: Config, weights: str, asked: FinetuneOptions, num_images: int, num_gpus: int
 ) -> tuple[int, dict[str, tuple[str, str]]]:
     """Set the numbers in the base config of a task; return the image size and the recipe's rows."""
-    usual, num_devices = cfg.usual, max(1, num_gpus)
-    where = "on a GPU" if num_gpus else "on a CPU"
-    px, why_px = _asked_or(asked.image_px, usual.image_px, where)
+    usual = cfg.usual
+    num_devices = max(1, num_gpus)
+    image_px, why_px = _asked_or(
+        asked.image_px, usual.image_px, "on a GPU" if num_gpus else "on a CPU"
+    )
     batch, why_batch = choose_batch(
         num_images, num_devices, usual.batch_size, asked.batch_size, least=LEAST_CHOSEN_BATCH
     )
-    chosen = round_within(usual.images_seen / num_images, usual.epochs)
+    usual_epochs = choose_epochs(usual.images_seen, num_images, usual.epochs)
     why = "{:,} images seen, from {} to {} epochs".format(usual.images_seen, *usual.epochs)
-    epochs, why_epochs = _asked_or(asked.epochs, chosen, why)
+    epochs, why_epochs = _asked_or(asked.epochs, usual_epochs, why)
     steps_per_epoch = math.ceil(num_images / num_devices) // batch
+    num_steps = epochs * steps_per_epoch
+    rows = {
+        "images": (f"{image_px} px", why_px),
+        "batch": (f"{counted(batch, 'image')} x {counted(num_devices, 'device')}", why_batch),
+        "epochs": (f"{epochs}, {counted(num_steps, 'update')}", why_epochs),
+        "optimizer": _set_optimizer(cfg, weights, asked, num_steps),
+        "backbone": ("frozen", "as asked") if asked.freeze else ("trained", "freeze keeps it"),
+    }
+
+    val_interval = max(1, epochs // 5)  # about five validations, the last one after the last epoch
+    cfg.train_cfg.update(max_epochs=epochs, val_interval=val_interval)
+    cfg.default_hooks.checkpoint.update(interval=val_interval, max_keep_ckpts=1, rule="greater")
+    cfg.train_dataloader.batch_size = batch
+    for split in ("train", "val", "test"):
+        cfg[f"{split}_dataloader"].num_workers = reading_processes(num_devices)
+        cfg[f"{split}_dataloader"].pin_memory = num_gpus > 0
+
+    line_steps = min(200, steps_per_epoch)  # between lines of the log
+    cfg.default_hooks.logger.update(interval=line_steps, ignore_last=False)
+    cfg.log_processor = {"type": "mmssprl.FinetuneLogProcessor", "window_size": line_steps}
+    return image_px, rows
+
+
+def _set_optimizer(
+    cfg: Config, weights: str, asked: FinetuneOptions, num_steps: int
+) -> tuple[str, str]:
+    """Set the learning rates and their schedule; return the recipe's row."""
     usual_lr = (cfg.base_lr, "of pre-trained weights")
     if asked.freeze:
         usual_lr = (cfg.frozen_lr, "of heads on a frozen backbone")
     elif weights == RANDOM:
         usual_lr = (cfg.random_lr, "from random weights")
-    lr, why_lr = _asked_or(asked.lr, *usual_lr)
-    num_steps = epochs * steps_per_epoch
-    warmup = min(cfg.most_warmup_iters, int(cfg.warmup_share * num_steps))
-    if warmup < 2:  # after one step mmengine's LinearLR is below the full rate
-        warmup = 0
+    lr, why = _asked_or(asked.lr, *usual_lr)
     cfg.optim_wrapper.optimizer.lr = lr
     of_head = ""
     if "head_lr" in cfg:
         head_lr = max(lr, cfg.head_lr)
         cfg.optim_wrapper.paramwise_cfg = {"custom_keys": {"head.": {"lr_mult": head_lr / lr}}}
         of_head = f" (head {head_lr:.3g})"
+
+    warmup = min(cfg.most_warmup_iters, int(cfg.warmup_share * num_steps))
+    if warmup < 2:  # after one step mmengine's LinearLR is below the full rate
+        warmup = 0
     rise = {"type": "LinearLR", "by_epoch": False, "start_factor": 0.01, "end": warmup}
     cosine = {"type": "CosineAnnealingLR", "by_epoch": False, "begin": warmup, "end": num_steps}
     cosine["T_max"] = num_steps - warmup
     cfg.param_scheduler = [rise, cosine] if warmup else [cosine]
-    val_interval = max(1, epochs // 5)  # about five validations, the last one after the last epoch
-    cfg.train_cfg.update(max_epochs=epochs, val_interval=val_interval)
-    cfg.train_dataloader.batch_size = batch
-    for split in ("train", "val", "test"):
-        cfg[f"{split}_dataloader"].num_workers = reading_processes(num_devices)
-        cfg[f"{split}_dataloader"].pin_memory = num_gpus > 0
-    interval = min(200, steps_per_epoch)  # between lines of the log
-    cfg.default_hooks.logger.update(interval=interval, ignore_last=False)
-    cfg.log_processor = {"type": "mmssprl.FinetuneLogProcessor", "window_size": interval}
-    cfg.default_hooks.checkpoint.update(interval=val_interval, max_keep_ckpts=1, rule="greater")
     rises = f" after {counted(warmup, 'step')} of warm-up" if warmup else ""
-    step = f"{counted(batch, 'image')} x {counted(num_devices, 'device')}"
-    return px, {
-        "images": (f"{px} px", why_px),
-        "batch": (step, why_batch),
-        "epochs": (f"{epochs}, {counted(num_steps, 'update')}", why_epochs),
-        "optimizer": (f"AdamW, lr {lr:.3g}{of_head}, cosine{rises}", why_lr),
-        "backbone": ("frozen", "as asked") if asked.freeze else ("trained", "freeze keeps it"),
-    }
+    return f"AdamW, lr {lr:.3g}{of_head}, cosine{rises}", why
 
 
 def _asked_or(asked: Any, chosen: Any, why: str) -> tuple[Any, str]:
@@ -127,33 +138,23 @@ def finetune_config(
 ) -> tuple[Config, dict[str, tuple[str, str]]]:
     """Set weights, classes and numbers in the base config of a task; return the recipe as well.
 
-    Label files are set later by ``set_label_files``. The backbone is that of the file
-    ``backbone_from``, else of the file ``weights``, else a ResNet.
+    Label files are set later by ``set_label_files``. The file ``backbone_from`` gives the backbone,
+    else the file ``weights``, else it is a ResNet.
     """
     num_gpus = torch.cuda.device_count()
     kind = TASKS[task_name]
     cfg = Config.fromfile(shipped(kind.base_config(on_gpu=num_gpus > 0)))
     image_px, rows = set_numbers(cfg, weights, asked, len(data.train), num_gpus)
-    is_word = weights in (RANDOM, SUPERVISED)
-    network = backbone_from or (None if is_word else weights)
-    with quiet():
-        adapt_backbone(cfg, {"type": "ResNet", "depth": 50 if num_gpus else 18})
-        if network is not None:
-            fit_backbone(cfg, network)
-        normalised_for = (network or RANDOM) if weights == RANDOM else weights
-        own = find_normalisation(normalised_for, cfg.model.backbone)
-        take_normalisation(cfg, own)
-    if not own.equals(Normalisation()):
-        rows["pixels"] = (str(own), f"of {own.source}")
+    pixels = _set_backbone(cfg, weights, backbone_from, depth=50 if num_gpus else 18)
+    if not pixels.equals(Normalisation()):
+        rows["pixels"] = (str(pixels), f"of {pixels.source}")
+
     task = kind(data.classes, **kind.facts_of(data))
     task.configure(cfg, image_px)
     cfg.log_processor.update(task.val_score._asdict())
     cfg.default_hooks.checkpoint.save_best = task.val_score.key
-    if asked.freeze and kind.scope == "mmssprl":
-        cfg.model.frozen_backbone = True
-    elif asked.freeze:  # BatchNorm's statistics as well
-        stages = cfg.model.backbone.get("num_stages", 4)
-        cfg.model.backbone.update(frozen_stages=stages, norm_eval=True)
+    if asked.freeze:
+        _freeze_backbone(cfg, kind)
     cfg.weights = whole_path(weights)
     cfg.randomness.seed = asked.seed or 0
     for knob in cfg.keys() - used_keys(cfg):  # helpers of the base config
@@ -170,9 +171,35 @@ def finetune_config(
         cfg.val_dataloader = cfg.val_cfg = cfg.val_evaluator = None
         for key in ("save_best", "rule"):
             cfg.default_hooks.checkpoint.pop(key)
+
     with quiet():
         apply_weights(cfg.copy(), None, adapt=False)  # refuses what the training would
     return cfg, rows
+
+
+def _set_backbone(
+    cfg: Config, weights: str, backbone_from: str | None, *, depth: int
+) -> Normalisation:
+    """Set the backbone and the normalisation of its weights in a base config; return the latter."""
+    is_word = weights in (RANDOM, SUPERVISED)
+    network = backbone_from or (None if is_word else weights)
+    with quiet():
+        adapt_backbone(cfg, {"type": "ResNet", "depth": depth})
+        if network is not None:
+            fit_backbone(cfg, network)
+        normalised_for = (network or RANDOM) if weights == RANDOM else weights
+        pixels = find_normalisation(normalised_for, cfg.model.backbone)
+        take_normalisation(cfg, pixels)
+    return pixels
+
+
+def _freeze_backbone(cfg: Config, kind: type[Task]) -> None:
+    """Keep the backbone, with BatchNorm's statistics."""
+    if kind.scope == "mmssprl":
+        cfg.model.frozen_backbone = True
+        return
+    stages = cfg.model.backbone.get("num_stages", 4)
+    cfg.model.backbone.update(frozen_stages=stages, norm_eval=True)
 
 
 def task_of(cfg: Config) -> Task:
@@ -190,7 +217,8 @@ def set_label_files(cfg: Config, folder: Path) -> None:
     root = cfg.finetuning.data_root
     for split, file in (("train", "train.json"), ("val", "val.json"), ("test", "val.json")):
         path = str((folder / file).resolve())
-        loader, evaluator = cfg.get(f"{split}_dataloader"), cfg.get(f"{split}_evaluator")
+        loader = cfg.get(f"{split}_dataloader")
+        evaluator = cfg.get(f"{split}_evaluator")
         if loader is None:  # no object of val counts
             continue
         prefix = loader.dataset.get("data_prefix")

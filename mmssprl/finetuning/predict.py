@@ -4,9 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from mmengine.dataset import Compose, pseudo_collate
 from mmengine.registry import DefaultScope
+from numpy.typing import NDArray
 from PIL import Image
 
 from ..config.run_config import run_config
@@ -61,9 +63,11 @@ def predict(
     names = source.names
     checkpoint = existing_checkpoint(run, "run")
     cfg = run_config(checkpoint.parent)
-    task, model = task_of(cfg), load_model(cfg, checkpoint)
+    task = task_of(cfg)
+    model = load_model(cfg, checkpoint)
     about = f"{task.name}, {len(task.classes)} classes, {len(names)} images, {checkpoint}"
     log(f"{about}, model read from {cfg.filename}")
+
     bad: list[str] = []
     predictions: dict[str, Any] = {}
     picture_of = written_names(names, ".jpg")
@@ -79,14 +83,13 @@ def predict(
                 continue
             (sample,) = model.test_step(pseudo_collate([pipeline(image_fields(image))]))
             if name in drawn:
-                picture = image.permute(1, 2, 0).contiguous().numpy()
-                path = out / "pictures" / picture_of[name]
-                path.parent.mkdir(parents=True, exist_ok=True)
-                with whole_file(path, "wb") as file:
-                    Image.fromarray(task.draw(picture, sample)).save(file, format="JPEG")
+                picture = task.draw(image.permute(1, 2, 0).contiguous().numpy(), sample)
+                _write_picture(out / "pictures" / picture_of[name], picture)
             predictions[name] = task.read(sample)
+
     if not predictions:
         raise UserValueError(f"none of {len(names)} images can be read; the first: {bad[0]}")
+
     out.mkdir(parents=True, exist_ok=True)
     written = task.write(out, [*predictions], [*predictions.values()])
     write_whole(out / "classes.txt", "".join(f"{on_one_line(name)}\n" for name in task.classes))
@@ -97,3 +100,9 @@ def predict(
         write_whole(out / "bad_images.txt", "\n".join(bad) + "\n")
         written.append(f"left out {len(bad)} unreadable images: {out / 'bad_images.txt'}")
     return "\n".join(written)
+
+
+def _write_picture(path: Path, picture: NDArray[np.uint8]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path, "wb") as file:
+        Image.fromarray(picture).save(file, format="JPEG")

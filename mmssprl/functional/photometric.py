@@ -68,18 +68,25 @@ def apply_photometric(
             f"there must be one parameter set per sample, {num} here, but got "
             f"{[tuple(tensor.shape) for tensor, _ in wanted]}; draw as many."
         )
-    if params_are_free(images):
+    if images.device.type == "cpu":
         return _cpu_batch.augment(images, params, scale, shift)
+    return augment_on_device(images, params, scale, shift, compile=compile)
+
+
+def augment_on_device(
+    images: Tensor,
+    params: PhotometricParams,
+    scale: Sequence[float],
+    shift: Sequence[float],
+    *,
+    compile: bool = False,
+) -> Tensor:
+    """Augment without reading a parameter from the device, and multiply and add per channel."""
     batch = images.flatten(0, -4)
     if compile:
         moved = _moved(params, images.device)
         return _device.compiled_augment()(batch, moved, scale, shift).view(images.shape)
     return _device.augment_sorted(batch, params, scale, shift).view(images.shape)
-
-
-def params_are_free(images: Tensor) -> bool:
-    """Whether parameters of ``images`` can be read without waiting for a device."""
-    return images.device.type == "cpu"
 
 
 def _moved(value: Any, device: torch.device) -> Any:

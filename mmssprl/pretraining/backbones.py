@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 import torch
@@ -47,7 +47,8 @@ class Backbone:
 def _is_resnet(network: nn.Module) -> bool:
     """Whether a class in it is a ResNet; not with scales of 0, which LARC would not move."""
     parts = [*network.modules()]
-    named = any(kind.__name__ == "ResNet" for part in parts for kind in type(part).__mro__)
+    kinds = chain(*(type(part).__mro__ for part in parts))
+    named = any(kind.__name__ == "ResNet" for kind in kinds)
     norms = [part.weight for part in parts if isinstance(part, _BatchNorm)]
     return named and all(scale is None or bool(scale.any()) for scale in norms)
 
@@ -56,7 +57,8 @@ def _has_moved(module: nn.Module) -> bool:
     """Whether it is a normalisation layer with different scales, or one that has seen batches."""
     if not isinstance(module, _BatchNorm | nn.LayerNorm | nn.GroupNorm):
         return False
-    scales, seen = module.weight, getattr(module, "num_batches_tracked", None)
+    scales = module.weight
+    seen = getattr(module, "num_batches_tracked", None)
     return bool(seen) or (scales is not None and bool((scales != scales.flatten()[0]).any()))
 
 
@@ -131,6 +133,7 @@ def _find_module(name: str, views: Sequence[Tensor]) -> Backbone:
                 f"{first_line(error)}; let its forward take images of any size."
             ) from error
         shapes.add((*last.shape[:2], *"hw"[: last.dim() - 2]))
+
     if len(shapes) > 1 or len(last) != 2 or not last.requires_grad:
         raise UserValueError(
             "the backbone must give as many features for images of any size, with gradient, but "
@@ -144,9 +147,11 @@ def _find_module(name: str, views: Sequence[Tensor]) -> Backbone:
 @torch.no_grad()
 def _find_in_timm(name: str, views: Sequence[Tensor]) -> Backbone:
     """Build a network of timm with options that take the views, and describe its output."""
-    model_name, in_channels = name.removeprefix(TIMM), views[0].shape[1]
+    model_name = name.removeprefix(TIMM)
+    in_channels = views[0].shape[1]
     fault = ""
     check_timm(model_name)
+
     more = {} if in_channels == 3 else {"in_chans": in_channels}
     for names in _TIMM_OPTIONS:
         options: dict[str, Any] = {**dict.fromkeys(names, True), **more}
@@ -163,9 +168,9 @@ def _find_in_timm(name: str, views: Sequence[Tensor]) -> Backbone:
         cfg["out_type"] = "featmap" if gives_map else "pooled"
         cfg |= {"options": options} if options else {}
         return Backbone(name, cfg, pooled.shape[1], gives_map, _is_resnet(network))
-    sizes = ", ".join(
-        f"{px} px" for px in sorted((len(each[0, 0]) for each in views), reverse=True)
-    )
+
+    sides = sorted((images.shape[2] for images in views), reverse=True)
+    sizes = ", ".join(f"{px} px" for px in sides)
     raise UserValueError(
         f"the backbone must take views of {sizes}, but {name} does not ({fault}); choose a "
         "network that takes images of any size."

@@ -33,12 +33,13 @@ ANCHOR_CHANNELS = 256  # components of the start's maps that are kept, as in ``d
 def named_weights(asked: PretrainOptions) -> PretrainOptions:
     """Split weights that name their network into backbone and weights, or take our file's backbone.
 
-    Those are timm/NAME[:FILE], and package.module:function, whose weights are its own.
+    timm/NAME[:FILE] names a network, and so does package.module:function, with its own weights.
     """
     weights = str(asked.weights or "")
     name, file = split_timm(weights)
     if names_function(weights):
-        name, file = weights, OWN
+        name = weights
+        file = OWN
     if name:
         if asked.backbone not in (None, name):
             raise UserValueError(
@@ -46,11 +47,13 @@ def named_weights(asked: PretrainOptions) -> PretrainOptions:
                 "leave backbone out."
             )
         return replace(asked, backbone=name, weights=file or name)
+
     if asked.backbone is not None or weights in ("", RANDOM, SUPERVISED, OWN):
         return asked
     description = find_description(weights_file(weights))
     if description is None:
         return asked
+
     own = read_description(description).model.backbone.to_dict()
     backbone = name_of(own)
     if backbone is None:
@@ -75,8 +78,10 @@ def is_anchored(asked: PretrainOptions) -> bool:
 
 def check_weights(weights: str, backbone: nn.Module, recipe: Recipe) -> None:
     """Raise ValueError or OSError unless the weights fit the backbone."""
-    name, cfg = recipe.backbone.name, recipe.backbone.cfg
-    channels, wanted = cfg.get("in_channels", 3), ""
+    name = recipe.backbone.name
+    cfg = recipe.backbone.cfg
+    channels = cfg.get("in_channels", 3)
+    wanted = ""
     if weights == OWN and "network" not in cfg:
         wanted = "those of a backbone package.module:function"
     if weights == SUPERVISED and (not recipe.backbone.has_stages or channels != 3):
@@ -86,6 +91,7 @@ def check_weights(weights: str, backbone: nn.Module, recipe: Recipe) -> None:
             f"weights {weights!r} are {wanted}, but the backbone is {name} of {channels} channels; "
             "give a file of its weights, or another backbone."
         )
+
     if weights != OWN:
         own = backbone.state_dict()
         state = start_state(weights, cfg.get("depth", 50), own)
@@ -110,10 +116,11 @@ def continue_from(recipe: Recipe, weights: str, backbone: nn.Module, *, is_rgb: 
     epochs = min(max(1, recipe.epochs // 10), MOST_HEADS_FIRST, recipe.epochs - 1)
     hook: dict[str, Any] = {"type": "ContinuationHook", "heads_first": epochs}
     cfg.custom_hooks = [*cfg.custom_hooks, hook]
-    teacher, by_teacher = recipe.asked.teacher, recipe.method.uses_teacher
+
+    teacher = recipe.asked.teacher
     can_anchor = recipe.backbone.gives_map and is_rgb and cfg.model.type == "SSPRL"
     # ``choose_recipe`` has refused other teachers than the start itself.
-    anchors = not by_teacher and (can_anchor or teacher is not None)
+    anchors = not recipe.method.uses_teacher and (can_anchor or teacher is not None)
     gain = f"; from SwAV's weights continuing added {CONTINUED_GAIN} points of mAP"
     why = "as asked" if anchors or teacher is not None else f"as asked{gain}"
     recipe.rows["weights"] = RecipeRow(weights, why)
@@ -128,7 +135,8 @@ def continue_from(recipe: Recipe, weights: str, backbone: nn.Module, *, is_rgb: 
 
 def _add_anchor(recipe: Recipe) -> None:
     """Let the backbone also keep learning its start's maps, see ``AnchoredSSPRL``."""
-    cfg, backbone = recipe.cfg, recipe.backbone
+    cfg = recipe.cfg
+    backbone = recipe.backbone
     cfg.model.type = "AnchoredSSPRL"
     cfg.model.anchor_neck = {**cfg.model.neck, "out_channels": ANCHOR_CHANNELS}
     if not backbone.gives_map:

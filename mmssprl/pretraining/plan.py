@@ -2,11 +2,11 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,12 +23,13 @@ from ..pixels import Pixels
 from ..runs import forecast
 from ..runs.devices import choose_gpus
 from ..runs.forecast import Forecast
+from ..runs.start import Log, PlannedRun
 from ..runs.work_dirs import refuse_used
 from ..system.environment import training_threads
 from ..system.locks import is_unused
 from ..weights import RANDOM
 from .choose import SIZE_STEP_PX, choose_recipe
-from .config import finish_config, measure_channels
+from .config import Channels, finish_config, measure_channels
 from .continuation import named_weights
 from .options import PretrainOptions
 from .recipe import Recipe
@@ -38,17 +39,54 @@ FEW_IMAGES = 1000  # fewer usable images give a warning
 MIN_SIDE_PX = 2 * SIZE_STEP_PX  # shorter side of a usable image; no recipe has smaller views
 _BAD_SHARE = "train_dataloader.dataset.max_bad_share"
 _MAX_KINDS = 5
-_MOST_OPENED, _LOOK_S, _SAMPLE = 2000, 20.0, 64
+_MOST_OPENED = 2000
+_LOOK_S = 20.0
+_SAMPLE = 64
 _REPORT_S = 10.0  # of the final report; 5 to 8 were measured on two cores
 _PROBING_S = 1800  # more that the other processes wait while the first one probes
 
 
-def make_plan(
-    source: str, work_dir: Path, asked: PretrainOptions, log: Callable[[str], object] = print
-) -> tuple[Recipe, Forecast, dict[str, Any]]:
-    """Look at images and devices, choose a recipe, time some steps, and log all of it as printed.
+class SeenImages(NamedTuple):
+    """The images of a run, after a look at some of them."""
 
-    Writes nothing. What is printed is ready for JSON.
+    images: UnlabeledImages
+    channels: Channels | None  # None: all become 8-bit RGB
+    short_side_px: int  # median
+    warnings: list[str]
+
+
+@dataclass(frozen=True)
+class Planner:
+    """Proposes recipes for images and devices."""
+
+    asked: PretrainOptions
+    seen: SeenImages
+    num_gpus: int  # 0 is the CPU
+    num_threads: int  # of the CPU
+
+    def propose(self, epochs: int | None, why_epochs: str = "as asked") -> Recipe:
+        """Choose a recipe, with its whole config."""
+        recipe = choose_recipe(
+            replace(self.asked, epochs=epochs),
+            len(self.seen.images),
+            self.seen.short_side_px,
+            num_devices=max(1, self.num_gpus),
+            on_gpu=self.num_gpus > 0,
+            why_epochs=why_epochs,
+        )
+        finish_config(recipe, self.seen.images, self.seen.channels)
+        recipe.warnings.extend(self.seen.warnings)
+        if not self.num_gpus:
+            recipe.cfg.setdefault("num_threads", self.num_threads)
+        return recipe
+
+
+def plan_pretraining(
+    source: str, work_dir: Path, asked: PretrainOptions, log: Log = print
+) -> PlannedRun:
+    """Look at images and devices, choose a recipe, time some steps, and log all of it.
+
+    Writes nothing.
 
     Raises:
         ValueError: Images or options that cannot be trained with, a budget with a number of epochs,
@@ -56,74 +94,96 @@ def make_plan(
     """
     start = time.monotonic()
     asked = named_weights(asked)
-    budget, values = asked.budget, asked.cfg_options or {}
-    seconds = None if budget is None else parse_duration(budget, "budget")
-    loop = values.get("train_cfg")
-    is_nested = isinstance(loop, Mapping) and "max_epochs" in loop
-    if budget is not None and (is_nested or "train_cfg.max_epochs" in values or asked.epochs):
-        raise UserValueError(
-            f"budget chooses the epochs, but got both budget {budget} and epochs; leave one out."
-        )
-    wanted = asked.channels
-    pixels = Pixels(wanted, "") if wanted else None  # their type is measured below
-    # The path that training uses, so that headers of tar files are read once.
-    root = str(Path(source).resolve()) if Path(source).exists() else source
-    images = UnlabeledImages(root, max_bad_share=values.get(_BAD_SHARE, 0.01), pixels=pixels)
-    channels = measure_channels(images, wanted) if wanted else None
-    from_random = asked.weights in (None, RANDOM) and not asked.teacher
-    short_side_px, of_images = find_usable_images(images, source, from_random=from_random)
-    num_gpus, num_threads = choose_gpus(asked.gpus), training_threads()
-
-    def propose(epochs: int | None, why: str = "as asked") -> Recipe:
-        recipe = choose_recipe(
-            replace(asked, epochs=epochs),
-            len(images),
-            short_side_px,
-            num_devices=max(1, num_gpus),
-            on_gpu=num_gpus > 0,
-            why_epochs=why,
-        )
-        finish_config(recipe, images, channels)
-        recipe.warnings.extend(of_images)
-        if not num_gpus:
-            recipe.cfg.setdefault("num_threads", num_threads)
-        return recipe
-
-    recipe = propose(asked.epochs)
+    budget_s = _seconds_of_budget(asked)
+    seen = look_at_images(source, asked)
+    planner = Planner(asked, seen, choose_gpus(asked.gpus), training_threads())
+    recipe = planner.propose(asked.epochs)
     if not asked.dry_run:
-        hook = teacher_hook(recipe.cfg)
-        if hook is not None and not is_unused(work_dir):
-            load_teacher(hook.teacher, recipe.cfg)  # its mistakes come first
-        refuse_used(work_dir)
-    if seconds is None:  # before the timing, which may fail because of the recipe
-        log(recipe_text(recipe, source, images.skipped))
-    expected = forecast_run(recipe, images, work_dir, seconds)
-    if seconds is not None:
-        spent = time.monotonic() - start
-        fitting = expected.fitting_epochs(seconds - spent)
-        if not fitting:
-            least_h = (spent + replace(expected, epochs=1).seconds) / 3600
-            raise UserValueError(
-                f"budget must be enough for one epoch, about {format_hours(least_h)} with timing "
-                f"and report, but got {budget}; raise it, or choose a smaller backbone or image_px."
-            )
+        _check_work_dir(work_dir, recipe)
+
+    skipped = seen.images.skipped
+    if budget_s is None:  # before the timing, which may fail because of the recipe
+        log(recipe_text(recipe, source, skipped))
+    expected = forecast_run(recipe, seen.images, work_dir, budget_s)
+    if budget_s is not None:
+        spent_s = time.monotonic() - start
+        fitting = _fitting_epochs(expected, budget_s, spent_s, str(asked.budget))
         if fitting < recipe.epochs:
-            recipe = propose(fitting, f"fit into {budget}; {recipe.epochs} are recommended")
+            why = f"fit into {asked.budget}; {recipe.epochs} are recommended"
+            recipe = planner.propose(fitting, why)
             checkpoint = recipe.cfg.default_hooks.checkpoint
             expected = replace(expected, epochs=fitting, checkpoint=checkpoint)
-        log(recipe_text(recipe, source, images.skipped))
+        log(recipe_text(recipe, source, skipped))
+
     if recipe.num_devices > 1 and "probe" in recipe.rows:
         recipe.cfg.env_cfg.dist_cfg.timeout += _PROBING_S
     log(wrapped(expected.line))
     printed = {
         "method": recipe.method.title,
         "backbone": recipe.backbone.name,
-        "images": describe_images(recipe.num_images, images.skipped),
+        "images": describe_images(recipe.num_images, skipped),
         "rows": [[name, *row] for name, row in recipe.rows.items()],
         "warnings": recipe.warnings,
         "forecast": expected.line,
     }
-    return recipe, expected, printed
+    return PlannedRun(
+        name=f"{recipe.method.key}_{recipe.backbone.file_name}",
+        cfg=recipe.cfg,
+        recipe=printed,
+        forecast=expected,
+        num_gpus=planner.num_gpus,
+    )
+
+
+def look_at_images(source: str, asked: PretrainOptions) -> SeenImages:
+    """List the images, and read some of them."""
+    wanted = asked.channels
+    max_bad_share = (asked.cfg_options or {}).get(_BAD_SHARE, 0.01)
+    pixels = Pixels(wanted, "") if wanted else None  # their type is measured below
+    # The path that training uses, so that headers of tar files are read once.
+    root = str(Path(source).resolve()) if Path(source).exists() else source
+    images = UnlabeledImages(root, max_bad_share=max_bad_share, pixels=pixels)
+
+    channels = measure_channels(images, wanted) if wanted else None
+    from_random = asked.weights in (None, RANDOM) and not asked.teacher
+    short_side_px, warnings = find_usable_images(images, source, from_random=from_random)
+    return SeenImages(images, channels, short_side_px, warnings)
+
+
+def _seconds_of_budget(asked: PretrainOptions) -> float | None:
+    """Return the seconds of a budget, or None; refuse one that comes with epochs."""
+    if asked.budget is None:
+        return None
+    seconds = parse_duration(asked.budget, "budget")
+    values = asked.cfg_options or {}
+    loop = values.get("train_cfg")
+    is_nested = isinstance(loop, Mapping) and "max_epochs" in loop
+    if is_nested or "train_cfg.max_epochs" in values or asked.epochs:
+        raise UserValueError(
+            f"budget chooses the epochs, but got both budget {asked.budget} and epochs; leave one "
+            "out."
+        )
+    return seconds
+
+
+def _check_work_dir(work_dir: Path, recipe: Recipe) -> None:
+    """Refuse a used work dir; mistakes in the teacher come first."""
+    hook = teacher_hook(recipe.cfg)
+    if hook is not None and not is_unused(work_dir):
+        load_teacher(hook.teacher, recipe.cfg)
+    refuse_used(work_dir)
+
+
+def _fitting_epochs(expected: Forecast, budget_s: float, spent_s: float, budget: str) -> int:
+    """Return the epochs that fit into the rest of a budget, or raise ValueError if none does."""
+    fitting = expected.fitting_epochs(budget_s - spent_s)
+    if not fitting:
+        least_h = (spent_s + replace(expected, epochs=1).seconds) / 3600
+        raise UserValueError(
+            f"budget must be enough for one epoch, about {format_hours(least_h)} with timing "
+            f"and report, but got {budget}; raise it, or choose a smaller backbone or image_px."
+        )
+    return fitting
 
 
 def recipe_text(recipe: Recipe, source: str, skipped: Mapping[str, int]) -> str:
@@ -146,10 +206,14 @@ def forecast_run(
     recipe: Recipe, images: UnlabeledImages, work_dir: Path, budget_s: float | None = None
 ) -> Forecast:
     """Time some steps of a run, and a teacher's pass over a few images, and extrapolate."""
-    cfg, devices, steps = recipe.cfg, recipe.num_devices, recipe.num_steps
+    cfg = recipe.cfg
     pass_s, pass_bytes = forecast_pass(cfg, images) if teacher_hook(cfg) else (0.0, 0)
     pace = forecast.measure_pace(
-        cfg, amp=recipe.on_gpu, num_devices=devices, num_steps=steps, budget_s=budget_s
+        cfg,
+        amp=recipe.on_gpu,
+        num_devices=recipe.num_devices,
+        num_steps=recipe.num_steps,
+        budget_s=budget_s,
     )
     return Forecast(
         pace,
@@ -171,7 +235,8 @@ def find_usable_images(
     Returns the median of the usable images' shorter sides, and warnings. Raises ValueError if too
     few are usable, or so many are unreadable that training would stop.
     """
-    count, end = len(images), time.monotonic() + _LOOK_S
+    count = len(images)
+    end = time.monotonic() + _LOOK_S
     spread = np.linspace(0, count - 1, min(count, _MOST_OPENED)).astype(int).tolist()
     # A sample of the whole comes first, in case time runs out.
     order = dict.fromkeys([*spread[:: max(1, len(spread) // _SAMPLE)], *spread])
@@ -185,6 +250,7 @@ def find_usable_images(
             sides.append(min(images.load_image(index).shape[1:]))
         except ImageReadError as error:
             unreadable.append(str(error.path))  # the training lists it in bad_images.txt
+
     num_opened = len(sides) + len(unreadable)
     usable = [side for side in sides if side >= MIN_SIDE_PX]
     looked = (
@@ -197,12 +263,8 @@ def find_usable_images(
             f"{len(usable)}: {looked}. Add images, or correct the path (channels reads .npy, "
             "and TIFFs other than 8-bit RGB)."
         )
-    if len(unreadable) > most_bad(count, images.max_bad_share):
-        raise UserValueError(
-            f"at most {images.max_bad_share:.3g} of the images may be unreadable, but "
-            f"{len(unreadable)} of {count:,} are, such as {on_one_line(unreadable[0])}; replace or "
-            f"remove them, or raise {_BAD_SHARE} (cfg_options)."
-        )
+    _refuse_unreadable(images, unreadable)
+
     warnings = [f"{looked}: remove them."] if len(usable) < num_opened else []
     num_usable = count * len(usable) // num_opened  # exact if all were opened
     if num_usable < FEW_IMAGES and from_random:
@@ -211,3 +273,13 @@ def find_usable_images(
             "images, which need no labels, or give weights or teacher: supervised, or a file."
         )
     return int(median(usable[:_SAMPLE])), warnings  # the sample does not depend on the time
+
+
+def _refuse_unreadable(images: UnlabeledImages, unreadable: Sequence[str]) -> None:
+    """Raise ValueError if so many images cannot be read that training would stop."""
+    if len(unreadable) > most_bad(len(images), images.max_bad_share):
+        raise UserValueError(
+            f"at most {images.max_bad_share:.3g} of the images may be unreadable, but "
+            f"{len(unreadable)} of {len(images):,} are, such as {on_one_line(unreadable[0])}; "
+            f"replace or remove them, or raise {_BAD_SHARE} (cfg_options)."
+        )

@@ -1,7 +1,6 @@
 """Start a pre-training in a work dir, or resume the one there."""
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,26 +8,17 @@ from mmengine.config import Config
 
 from ..config.reading import read_config_file
 from ..config.run_config import require
-from ..config.shipped import shipped
-from ..console.options import collect, documented
-from ..console.quiet import is_verbose
-from ..engine.launch import launch, prepare_train_config
+from ..console.options import documented
 from ..errors import UserFileNotFoundError, called
-from ..reporting import report_run
-from ..runs.devices import gpus_of_run
-from ..runs.work_dirs import DEFAULT_PARENT, refuse_given, refuse_other, refuse_used
-from ..saving.run_files import finished_line, finished_weights, newest_intact
-from ..saving.run_record import RECIPE_FILE, REPORT_FILE
+from ..runs.start import Log, resume_run, start_run
+from ..runs.work_dirs import DEFAULT_PARENT, refuse_other
 from ..system.commands import command_words
-from ..system.outputs import require_space, write_whole
-from ..system.processes import run_processes
 from .methods import PRETRAINED
 from .options import PretrainOptions
-from .plan import make_plan
+from .plan import plan_pretraining
 
 
 @documented(PretrainOptions)
-@called("images")
 def pretrain(
     images: str | Path,
     work_dir: str | Path | None = None,
@@ -70,72 +60,56 @@ def pretrain(
         ValueError: Images or options cannot be trained with, or a resumed run has options.
         RuntimeError: Too little memory, or a process failed.
     """
-    asked, images = collect(PretrainOptions, locals()), str(images)
-    folder = Path(work_dir or DEFAULT_PARENT / f"pretrain_{Path(images).resolve().name}")
-    if resume:
-        cfg = config_of_run(folder, images)
-        config = Path(cfg.filename)
-        refuse_given(asked, config)
-        cfg.work_dir = str(folder)
-        newest = newest_intact(folder)
-        checkpoint = str(newest) if newest else None
-        cfg.merge_from_dict({"resume": True, "load_from": checkpoint})
-        finished = finished_weights(cfg)
-        if finished is not None:
-            log(finished_line(cfg, finished))
-            if (folder / REPORT_FILE).is_file():
-                log(f"report: {folder / REPORT_FILE}")
-            return finished
-        num_gpus = gpus_of_run(cfg)
-    else:
-        recipe, expected, printed = make_plan(images, folder, asked, log)
-        if dry_run:
-            return None
-        require_space(folder, expected.disk_bytes)
-        refuse_used(folder)  # another run may have started meanwhile
-        config = folder / f"{recipe.method.key}_{recipe.backbone.file_name}.py"
-        folder.mkdir(parents=True, exist_ok=True)
-        write_whole(config, recipe.cfg.pretty_text)
-        write_whole(folder / RECIPE_FILE, json.dumps(printed, indent=2) + "\n")
-        log(f"config: {config}")
-        num_gpus = recipe.num_devices if recipe.on_gpu else 0
-        checkpoint = None
-    train_config(
-        config,
-        folder,
-        num_gpus=num_gpus,
-        resume=(checkpoint or "auto") if resume else None,
-        resume_by=command_words("pretrain", images, "--work-dir", folder),
+    asked = PretrainOptions(
+        method=method,
+        backbone=backbone,
+        epochs=epochs,
+        budget=budget,
+        batch_size=batch_size,
+        accumulate=accumulate,
+        image_px=image_px,
+        lr=lr,
+        channels=channels,
+        weights=weights,
+        teacher=teacher,
+        gpus=gpus,
+        num_workers=num_workers,
+        probe=probe,
+        cfg_options=cfg_options,
+        seed=seed,
+        dry_run=dry_run,
+        resume=resume,
     )
-    if num_gpus <= 1:  # the first of several processes does it
-        report_run(folder, log)
-    return folder / f"{config.stem}_backbone.pth"
+    return run_pretraining(str(images), work_dir, asked, log)
 
 
-def train_config(
-    config: Path, work_dir: Path, *, num_gpus: int, resume: str | None, resume_by: Sequence[str]
-) -> None:
-    """Train a config in one process per GPU, or in this process on one GPU or a CPU.
+@called("images")
+def run_pretraining(
+    images: str, work_dir: str | Path | None, asked: PretrainOptions, log: Log
+) -> Path | None:
+    """Do what ``pretrain`` does, with its options as one object."""
+    folder = Path(work_dir or DEFAULT_PARENT / f"pretrain_{Path(images).resolve().name}")
+    resume_by = command_words("pretrain", images, "--work-dir", folder)
+    if asked.resume:
+        cfg = config_of_run(folder, images)
+        return resume_run(cfg, asked, backbone_of, resume_by=resume_by, log=log)
 
-    ``resume`` is as in ``prepare_train_config``; ``resume_by`` resumes the run with ``--resume``.
-    """
-    resume_by = [*resume_by, "--resume"]
-    if num_gpus > 1:
-        if resume == "auto":  # found once, not by each process
-            resume = str(newest_intact(work_dir) or "auto")
-        command = ["--standalone", f"--nproc_per_node={num_gpus}"]
-        command += [str(shipped("tools/train.py")), str(config)]
-        command += ["--work-dir", str(work_dir), "--launcher", "pytorch", "--amp"]
-        command += [*(["--resume", resume] if resume else []), *["--verbose"] * is_verbose()]
-        run_processes(command, resume_by)
-        return
-    cfg = prepare_train_config(config, work_dir=work_dir, resume=resume, amp=num_gpus > 0)
-    launch(cfg, "train", resume_by=resume_by)
+    planned = plan_pretraining(images, folder, asked, log)
+    if asked.dry_run:
+        return None
+    return start_run(folder, planned, backbone_of, resume_by=resume_by, log=log)
+
+
+def backbone_of(config: Path) -> Path:
+    """Return the file with the backbone of a finished run."""
+    return config.with_name(f"{config.stem}_backbone.pth")
 
 
 def config_of_run(work_dir: Path, images: str) -> Config:
     """Read the config of the run on ``images`` in a work dir."""
-    configs = [path for key in PRETRAINED for path in work_dir.glob(f"{key}_*.py")]
+    configs: list[Path] = []
+    for key in PRETRAINED:
+        configs += work_dir.glob(f"{key}_*.py")
     if len(configs) != 1:
         raise UserFileNotFoundError(
             f"resume needs the config of one run in {work_dir}, but found {len(configs)}; correct "

@@ -1,4 +1,4 @@
-"""The devices of a run, the images of a step, and the processes that read them."""
+"""The devices of a run, the images of its steps and epochs, and the processes that read them."""
 
 import math
 
@@ -10,9 +10,8 @@ from ..errors import UserRuntimeError, UserValueError
 from ..system.environment import usable_cores
 
 LEAST_STEPS_PER_EPOCH = 8  # the chosen batch is small enough for so many updates per epoch
-
-
 LEAST_BATCH = 2  # images per device and step; BatchNorm has no statistics of one image
+MOST_WORKERS = 8  # reading processes of a training process
 
 
 def choose_batch(
@@ -35,7 +34,8 @@ def choose_batch(
         part = min(most, 2 ** int(math.log2(fitting)))
         reason = f"at most {most} per device, and at least {LEAST_STEPS_PER_EPOCH} steps per epoch"
     else:
-        part, reason = asked, "as asked"
+        part = asked
+        reason = "as asked"
     if accumulate * part * num_devices > num_images or part < LEAST_BATCH:
         parts = f" x accumulate {accumulate}" if accumulate > 1 else ""
         raise UserValueError(
@@ -46,7 +46,10 @@ def choose_batch(
     return accumulate * part, reason
 
 
-MOST_WORKERS = 8  # reading processes of a training process
+def choose_epochs(images_seen: int, num_images: int, limits: tuple[int, int]) -> int:
+    """Return the epochs that see about so many images: a multiple of 10, within limits."""
+    least, most = limits
+    return min(most, max(least, 10 * round(images_seen / num_images / 10)))
 
 
 def choose_gpus(asked: int | None) -> int:
@@ -66,8 +69,15 @@ def choose_gpus(asked: int | None) -> int:
 
 
 def gpus_of_run(cfg: Config) -> int:
-    """Return the number of GPUs that a run resumes on, that of its recipe; 0 is the CPU."""
-    step_images, found = cfg.auto_scale_lr.base_batch_size, torch.cuda.device_count()
+    """Return the number of GPUs that a run resumes on; 0 is the CPU.
+
+    A pre-training resumes on as many as it began on, a fine-tuning on all.
+    """
+    found = torch.cuda.device_count()
+    if "auto_scale_lr" not in cfg:
+        return found
+
+    step_images = cfg.auto_scale_lr.base_batch_size
     wanted = max(1, step_images // cfg.train_dataloader.batch_size)
     if wanted > max(1, found):
         raise UserRuntimeError(

@@ -104,7 +104,8 @@ class Forecast:
         return line
 
 
-_LEAST_STEPS, _MOST_STEPS = 3, 10
+_LEAST_STEPS = 3
+_MOST_STEPS = 10
 _LONG_ENOUGH_S = 8.0  # no step starts later, beyond the least number
 _VALIDATION_S = 4.0
 _LEAST_TIMED_STEPS = 20  # runs with fewer steps are not timed, as timing would take longer
@@ -124,7 +125,8 @@ def measure_pace(
     of the steps and of ``budget_s``. Without a budget, runs of fewer than 20 steps are not timed
     (``num_timed`` is 0). Too little memory is a RuntimeError.
     """
-    device, batch_size = get_device(), cfg.train_dataloader.batch_size
+    device = get_device()
+    batch_size = cfg.train_dataloader.batch_size
     limit_s = math.inf if budget_s is None else budget_s / 10
     if budget_s is None and num_steps < _LEAST_TIMED_STEPS:
         return Pace(0.0, 0, batch_size, 0.0, 0, 0, device)
@@ -176,19 +178,28 @@ def _of_finetuning(whole: Config, num_steps: int) -> Pace:
     watch = LoadedSteps(least=min(_LEAST_STEPS, most), most=most, max_seconds=_LONG_ENOUGH_S)
     validates = whole.val_cfg is not None
     launch(_for_timing(whole, validates=validates), "train", hooks=[watch], keep_record=False)
-    model, validation_s = watch.runner.model, 0.0
-    if validates:  # some batches, without the score
-        model.eval()
-        loader, start = watch.runner.val_loop.dataloader, time.perf_counter()
-        with torch.no_grad(), torch_threads(whole.get("num_threads")):
-            for number, batch in enumerate(loader, start=1):
-                model.val_step(batch)
-                seconds = time.perf_counter() - start
-                validation_s = seconds * len(loader) / number
-                if seconds > min(_VALIDATION_S, sum(watch.seconds)):
-                    break
+    validation_s = 0.0
+    if validates:
+        with torch_threads(whole.get("num_threads")):
+            validation_s = _validation_seconds(watch)
     end_workers(watch.runner)
-    return replace(_pace(watch, model), validation_s=validation_s)
+    return replace(_pace(watch, watch.runner.model), validation_s=validation_s)
+
+
+@torch.no_grad()
+def _validation_seconds(watch: LoadedSteps) -> float:
+    """Time some batches of a validation, without the score, and extrapolate."""
+    model = watch.runner.model.eval()
+    loader = watch.runner.val_loop.dataloader
+    validation_s = 0.0
+    start = time.perf_counter()
+    for number, batch in enumerate(loader, start=1):
+        model.val_step(batch)
+        seconds = time.perf_counter() - start
+        validation_s = seconds * len(loader) / number
+        if seconds > min(_VALIDATION_S, sum(watch.seconds)):
+            break
+    return validation_s
 
 
 def _for_timing(cfg: Config, *, validates: bool = False) -> Config:
@@ -207,7 +218,8 @@ def _for_timing(cfg: Config, *, validates: bool = False) -> Config:
         cfg.train_cfg.val_interval = _ENDLESS
     else:
         cfg.val_dataloader = cfg.val_cfg = cfg.val_evaluator = None
-    cfg.load_from, cfg.resume = None, False
+    cfg.load_from = None
+    cfg.resume = False
     cfg.train_dataloader.drop_last = True
     cfg.train_cfg.max_epochs = _ENDLESS
     cfg.randomness = {"seed": 0}  # equal augmentations, and so equal work, in every run

@@ -32,6 +32,8 @@ STEP_FILE = "step_{}.pth"
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.Tensor, torch.Size, torch.dtype)
 _HISTORY = ("log_history", "count_history", "max_length")
 """Keys of a history of scalars in a file."""
+_BEST = "best_ckpt"
+"""Start of the keys of mmengine's message hub that name the best checkpoints."""
 
 
 @HOOKS.register_module()
@@ -140,17 +142,30 @@ class SafeCheckpointHook(CheckpointHook):
 
     def _save_best_checkpoint(self, runner: Runner, metrics: dict[str, Any]) -> None:
         """Write the better one, then delete the old one; mmengine deletes first."""
-        if self.save_best:
-            require_finite_state(runner, runner.iter)
-        outdated: list[str] = []
-        self.file_backend.remove = outdated.append
-        try:
-            super()._save_best_checkpoint(runner, metrics)
-        finally:
-            del self.file_backend.remove
-        for path in outdated:
-            if path not in runner.message_hub.runtime_info.values():  # not saved again
-                self.file_backend.remove(path)
+        if not self.save_best:
+            return
+        require_finite_state(runner, runner.iter)
+        before = self._best_files(runner)
+        self._remember_best({})  # mmengine deletes the files that it remembers
+        super()._save_best_checkpoint(runner, metrics)
+        best = self._best_files(runner)
+        self._remember_best(best)
+        if is_main_process():
+            for path in {*before.values()} - {*best.values()}:
+                if self.file_backend.isfile(path):
+                    self.file_backend.remove(path)
+
+    def _best_files(self, runner: Runner) -> dict[str, str]:
+        """Return the best checkpoints by mmengine's key: of the score, or one for each."""
+        info = runner.message_hub.runtime_info
+        return {key: path for key, path in info.items() if key.startswith(_BEST)}
+
+    def _remember_best(self, files: Mapping[str, str]) -> None:
+        if len(self.key_indicators) == 1:
+            self.best_ckpt_path = files.get(_BEST)
+        else:
+            keys = self.key_indicators
+            self.best_ckpt_path_dict = {key: files.get(f"{_BEST}_{key}") for key in keys}
 
 
 @HOOKS.register_module()

@@ -31,9 +31,9 @@ STUCK_S = 45.0
 _FIRST_S = 3.0
 """Delay of other ranks, so that the first one speaks and ends them."""
 _LAUNCHED = "TORCHELASTIC_RUN_ID"
-"""Environment variable of a process whose launcher reports signals."""
-PARENT_VARIABLE = "MMSSPRL_PARENT"
-"""Environment variable with the pid of the process that a command ends with."""
+"""Environment variable that a launcher sets if it reports signals."""
+EXPERIMENT_VARIABLE = "MMSSPRL_PARENT"
+"""Environment variable of a run with the pid of its experiment."""
 _PARENT_S = 1.0
 """How often a process checks whether its parent is alive."""
 _RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK")
@@ -43,7 +43,7 @@ _ORPHAN_S = 25.0
 
 
 class StoppedError(SystemExit):
-    """A training was stopped by a signal; its code is that of the process."""
+    """A training was stopped by a signal; its code is the exit code."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -175,7 +175,7 @@ class _Signals:
         os._exit(128 + number)
 
     def _shield(self) -> None:
-        """Ignore signals in a loader's worker, whose batches finish the parent's current step."""
+        """Ignore signals in a loader's worker, so that the parent can finish its step."""
         if self._is_watched:
             signal.set_wakeup_fd(-1)
         if not (self._is_watched and hasattr(signal, "sigtimedwait")):
@@ -234,6 +234,12 @@ def end_with_parent(parent: int, *, saves: bool = False) -> None:
         os._exit(128 + Signal.SIGTERM if saves else 1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def end_with_experiment() -> None:
+    """End this process soon after its experiment, if it is a run of one."""
+    if EXPERIMENT_VARIABLE in os.environ:  # removed, so that child processes do not inherit it
+        end_with_parent(int(os.environ.pop(EXPERIMENT_VARIABLE)))
 
 
 def is_first_process() -> bool:

@@ -13,7 +13,7 @@ def asked(monkeypatch, tmp_path):
 
     def comparison(asked, **beside):
         found.extend([asked, beside])
-        return SimpleNamespace(work_dir=tmp_path, run=lambda: 0)
+        return SimpleNamespace(start=lambda dry_run: 0)
 
     monkeypatch.setattr(start, "Comparison", comparison)
     return found

@@ -110,7 +110,7 @@ def test_the_console_script_is_called_by_its_own_name(monkeypatch):
 
 def test_next_lines_name_the_folders_that_were_given(monkeypatch, capsys):
     weights = Path("runs/a/b.pth")
-    monkeypatch.setattr("mmssprl.pretraining.start.pretrain", lambda *_, **__: weights)
+    monkeypatch.setattr("mmssprl.pretraining.start.run_pretraining", lambda *_, **__: weights)
     monkeypatch.setattr("mmssprl.config.run_config.run_config", lambda folder: Config())
     assert main(["pretrain", "photos", "--probe", "my labels"]) == 0
     tune, probe = capsys.readouterr().out.splitlines()

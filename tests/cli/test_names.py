@@ -62,7 +62,8 @@ def test_a_thing_has_one_name():
 
 
 def test_an_option_is_the_same_in_every_command():
-    forms, helps = defaultdict(set), defaultdict(set)
+    forms = defaultdict(set)
+    helps = defaultdict(set)
     for name, action in ACTIONS:
         for flag in action.option_strings:
             if (name, flag) not in OWN:

@@ -15,7 +15,7 @@ from helpers.engine.logs import write_log
 from helpers.pretraining.paces import stub_pace
 
 from mmssprl.cli import main
-from mmssprl.pretraining import start
+from mmssprl.runs import start
 
 TRAIN = "configs/ssprl/ssprl_resnet18_scenes.py"
 TEST = "configs/benchmarks/classification/linear_resnet18_scenes.py"
@@ -44,7 +44,8 @@ KINDS = {"CONFIG": "file", "--config": "file", "IMAGE": "file"}
 KINDS |= {"EMBEDDINGS": "file", "--embeddings": "file", "RUN": "folder", "predict RUN": "both"}
 KINDS |= dict.fromkeys(("DATA", "--data", "--probe"), "data")
 """What an input must be, by the end of its name; otherwise it may be a file or a folder."""
-TABLES, PICTURES = ".json .csv", ".png .pdf .svg .jpg .jpeg .webp .tif .tiff .eps"
+TABLES = ".json .csv"
+PICTURES = ".png .pdf .svg .jpg .jpeg .webp .tif .tiff .eps"
 FILES = {
     "test --out": ".json",
     "visualize views OUT": PICTURES,
@@ -65,7 +66,8 @@ def find_paths():
     flags = {"--work-dir", "--out", "--images", "--data", "--weights", "--config", "--probe"}
     places = Counter()
     for command, action in ACTIONS:
-        words, name = LINES.get(command, "").split(), action.metavar or action.dest
+        words = LINES.get(command, "").split()
+        name = action.metavar or action.dest
         is_path = name in THINGS | OTHERS or not flags.isdisjoint(action.option_strings)
         if action.option_strings:
             [name] = action.option_strings
@@ -165,7 +167,8 @@ def test_what_cannot_be_read_is_refused_in_one_line(name, refuse, given):
 
 @pytest.mark.parametrize("name", FILES)
 def test_no_file_of_another_suffix_is_written(name, refuse, given):
-    line, own = PATHS[name], FILES[name].split()
+    line = PATHS[name]
+    own = FILES[name].split()
     ends = re.sub(r"(.*), ", r"\1 or ", ", ".join(own))
     for suffix in {".xlsx", ".pdf", ".html", ".txt", ""} - {*own}:
         assert f"o{suffix} does not end in {ends}; rename it" in refuse(line, f"o{suffix}")

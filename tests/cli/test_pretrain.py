@@ -12,10 +12,10 @@ from mmengine.config import Config
 from mmssprl.cli import main
 from mmssprl.config.pretrain_checks import check_pretraining
 from mmssprl.errors import UserRuntimeError
-from mmssprl.pretraining import plan, start
+from mmssprl.pretraining import plan
 from mmssprl.pretraining.methods import PRETRAINED
 from mmssprl.registry import MODELS
-from mmssprl.runs import forecast
+from mmssprl.runs import forecast, start, train
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_several_processes_get_the_arguments_of_one(photos, tmp_path, monkeypatc
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     stub_pace(monkeypatch, device="cuda")
     run = mock.Mock(side_effect=UserRuntimeError("process 1 failed."))
-    monkeypatch.setattr(start, "run_processes", run)
+    monkeypatch.setattr(train, "run_processes", run)
     words = ["--verbose", "pretrain", str(photos), "--work-dir", str(tmp_path / "run")]
     assert [main([*words, *more]) for more in (["--gpus", "2"], ["--resume"])] == [2, 2]
     (command, resume_by), (resumed, _) = (call.args for call in run.call_args_list)

@@ -20,7 +20,7 @@ def test_a_mistake_is_one_line_and_shows_its_cause_when_asked(monkeypatch, capsy
     shown = capsys.readouterr().err
     assert ("KeyError: 'invalid depth 19'" in shown) == bool(words)
     assert ("Traceback" in shown) == bool(words)
-    monkeypatch.setattr(training, "train", lambda **options: 1 / 0)
+    monkeypatch.setattr(training, "train", lambda asked, launcher: 1 / 0)
     with pytest.raises(ZeroDivisionError):  # a bug keeps its traceback
         run_tool("train")
 
@@ -49,9 +49,11 @@ def test_a_job_that_is_preempted_before_its_first_step_comes_back(monkeypatch, n
 def test_a_command_and_its_tool_ask_for_the_same(name, words, monkeypatch):
     monkeypatch.setenv("LOCAL_RANK", "0")
     asked = []
-    monkeypatch.setattr(training, name, lambda **options: asked.append(options))
+    monkeypatch.setattr(training, name, lambda *given, **options: asked.append((*given, options)))
     assert main([name, *words]) == 0
     monkeypatch.setattr(sys, "argv", [f"{name}.py", *words])
     run_tool(name)
-    assert asked[1] == {**asked[0], "launcher": "none"}
-    assert asked[0]["cfg_options"] == ({"a.b": 1, "c": [2, 3]} if name == "train" else None)
+    (command, of_command), (tool_command, of_tool) = asked
+    assert tool_command == command
+    assert of_tool == of_command == {"launcher": "none"}
+    assert command.cfg_options == ({"a.b": 1, "c": [2, 3]} if name == "train" else None)

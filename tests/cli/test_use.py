@@ -25,7 +25,8 @@ def file(tmp_path, monkeypatch):
 def test_a_checkpoint_is_exported_under_the_default_name(file, tmp_path, capsys):
     command = ["export", file, "--to", "safetensors"]
     assert [main(words) for words in (command, command, [*command, "--overwrite"])] == [0, 2, 0]
-    printed, out = capsys.readouterr(), tmp_path / "moco_1.6k.pth.safetensors"
+    printed = capsys.readouterr()
+    out = tmp_path / "moco_1.6k.pth.safetensors"
     line = rf"{out.name}: features differ by .* of the largest, 1e-05 is allowed"
     assert len(re.findall(line, printed.out)) == 2
     assert "overwrite" in printed.err

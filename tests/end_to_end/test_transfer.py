@@ -40,8 +40,7 @@ def test_unmodified_packages_run_on_torchvisions_operators(tmp_path, monkeypatch
         config.write_text(SHORT.format(base=str(ROOT / benchmark.protocols[number].config)))
         short = {"config": str(config), "images_per_step": images_per_step}
         benchmark.protocols[number] = replace(benchmark.protocols[number], **short)
-
-    plan = benchmark.make_plan(scenes, may_lack=False)
+    plan = benchmark.plan_runs(scenes)
     outcomes = execute_runs(plan.runs, Jobs(2), lambda line: None)
     assert {outcome.reason for outcome in outcomes.values()} == {""}
 

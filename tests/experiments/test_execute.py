@@ -41,7 +41,8 @@ def run_all(*runs):
 
 
 def test_a_failure_costs_that_run_alone_and_a_damaged_result_is_made_again(make):
-    bad, damaged = make("bad", -1), make("damaged")
+    bad = make("bad", -1)
+    damaged = make("damaged")
     damaged.keep(RunOutcome({"double": 3}, 1.0, dict(damaged.settings)))
     damaged.result_file.write_text(damaged.result_file.read_text()[:20])
     outcomes, lines = run_all(bad, damaged)
@@ -89,7 +90,8 @@ def test_jobs_are_one_for_each_group_of_the_gpus_that_are_seen(monkeypatch, visi
 
 @pytest.mark.parametrize("groups", [["3", "5"], []])
 def test_runs_at_a_time_are_spread_over_the_groups(make, monkeypatch, groups):
-    both, seen = Barrier(2, timeout=20), []
+    both = Barrier(2, timeout=20)
+    seen = []
 
     def work(run, threads, gpus):
         both.wait()  # two at a time

@@ -18,11 +18,11 @@ from mmssprl.experiments.execute import Jobs
 from mmssprl.experiments.finetune import (
     FinetuneRequest,
     FinetuneRun,
-    compare_finetunings,
+    FineTunings,
     train_one,
 )
 from mmssprl.experiments.run import RunFailedError
-from mmssprl.finetuning import start
+from mmssprl.finetuning import plan
 from mmssprl.finetuning.options import FinetuneOptions
 
 FILE = {0: 80.0, 1: 84.0, 2: 85.0}
@@ -53,7 +53,8 @@ def started(monkeypatch):
         scores = RANDOM if self.row == "random" else FILE
         if self.seed not in scores:
             raise RunFailedError("stopped")
-        score = scores[self.seed] - 10 * (self.share < 1)
+        lost = 10 if self.share < 1 else 0
+        score = scores[self.seed] - lost
         content = {"accuracy": score, "num_train": int(24 * self.share), "num_val": 6}
         self.measured_file.parent.mkdir(exist_ok=True)
         content |= {"per_class": {}, "confusion": [], "best": {"epoch": 1, "score": 90.0}}
@@ -66,8 +67,7 @@ def started(monkeypatch):
 
 def call(request_):
     lines = []
-    request_.check(lines.append)
-    failed = compare_finetunings(request_, lines.append)
+    failed = FineTunings(request_, lines.append).start()
     return failed, "\n".join(lines)
 
 
@@ -103,7 +103,7 @@ def test_shares_are_numbers_or_percent():
 
 def test_a_baseline_has_the_backbone_of_the_file(request_, monkeypatch):
     forecast = mock.Mock(side_effect=RunFailedError("this is enough"))
-    monkeypatch.setattr(start, "forecast_finetuning", forecast)
+    monkeypatch.setattr(plan, "forecast_finetuning", forecast)
     monkeypatch.setattr(FinetuneRun, "run_commands", lambda run, *_: train_one(run.folder))
     for run in replace(request_, seeds=[0], shares=[1.0]).runs():
         with pytest.raises(RunFailedError, match="enough"):
@@ -127,9 +127,10 @@ def test_results_are_kept_and_rows_and_seeds_may_be_added(request_, started):
 
 
 def test_a_stopped_run_resumes_and_one_without_config_starts_again(tmp_path, monkeypatch):
-    asked, inner = [], tmp_path / "run"
-    monkeypatch.setattr(finetune, "fine_tune", lambda **given: asked.append(given["asked"]))
-    settings = {"task": "classify", "asked": {"epochs": 2}}
+    asked = []
+    inner = tmp_path / "run"
+    monkeypatch.setattr(finetune, "run_finetuning", lambda planner, *_: asked.append(planner.asked))
+    settings = {"weights": "random", "data": "data", "task": "classify", "asked": {"epochs": 2}}
     (tmp_path / "settings.json").write_text(json.dumps(settings))
     for name in ("train.json", "classify.py"):
         inner.mkdir()

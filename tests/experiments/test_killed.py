@@ -7,22 +7,33 @@ import psutil
 import pytest
 from helpers.package.checkout import ROOT
 
-from mmssprl.system.stopping import PARENT_VARIABLE
+from mmssprl.system.stopping import EXPERIMENT_VARIABLE
 
 pytestmark = pytest.mark.fault
-SCRIPT = """
+RUN = """
+import os
+import time
+from mmssprl.experiments.run import run_module
+
+def wait(folder):
+    print(os.getpid(), flush=True)
+    time.sleep(60)
+
+run_module(wait)
+"""
+EXPERIMENT = f"""
 import sys
 from pathlib import Path
 from mmssprl.experiments.run import Run
 
-child = "import mmssprl, os, time; print(os.getpid(), flush=True); time.sleep(60)"
-Run(name="a", folder=Path("run"), commands=((sys.executable, "-c", child),)).work(1)
+command = (sys.executable, "-c", {RUN!r}, "run")
+Run(name="a", folder=Path("run"), commands=(command,)).work(1)
 """
 
 
-def test_commands_end_with_their_parent(tmp_path):
+def test_runs_end_with_their_experiment(tmp_path):
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    parent = subprocess.Popen([sys.executable, "-c", SCRIPT], cwd=tmp_path, env=environment)
+    parent = subprocess.Popen([sys.executable, "-c", EXPERIMENT], cwd=tmp_path, env=environment)
     log = tmp_path / "run/run.log"
     while not (log.exists() and log.read_text().endswith("\n")):
         assert parent.poll() is None
@@ -33,9 +44,11 @@ def test_commands_end_with_their_parent(tmp_path):
     child.wait(timeout=20)
 
 
-def test_a_command_ends_if_its_parent_is_gone():
+def test_a_run_ends_if_its_experiment_is_gone():
     parent = subprocess.Popen(["true"])
     parent.wait()
-    words = [sys.executable, "-c", "import mmssprl, time; time.sleep(60)"]
-    done = subprocess.run(words, env=os.environ | {PARENT_VARIABLE: str(parent.pid)}, timeout=20)
+    words = [sys.executable, "-c", RUN, "run"]
+    done = subprocess.run(
+        words, env=os.environ | {EXPERIMENT_VARIABLE: str(parent.pid)}, timeout=60
+    )
     assert done.returncode == 1

@@ -3,6 +3,7 @@ import json
 import re
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from helpers.datasets.labelled_folders import write_class_folders, write_image, write_weights
@@ -40,7 +41,8 @@ def test_it_learns_scores_each_class_and_names_the_best_epoch(run):
     epochs = re.findall(r"^epoch (\d)\.00/6  loss [\d.]+  .* images/s", text, re.MULTILINE)
     assert epochs == list("123456")
     assert re.search(r"^epoch 1\.00/6  val accuracy [\d.]+ %  the best so far$", text, re.MULTILINE)
-    best, found = scores["best"], [float(x) for x in re.findall(r"val accuracy ([\d.]+) %", text)]
+    best = scores["best"]
+    found = [float(x) for x in re.findall(r"val accuracy ([\d.]+) %", text)]
     assert best["epoch"] == 1 + found.index(max(found))
     assert best["score"] == pytest.approx(max(found), abs=0.05)
     assert best["file"] == f"best_accuracy_top1_epoch_{best['epoch']}.pth"
@@ -86,44 +88,74 @@ def test_a_finished_run_is_refused_or_scored_again_and_not_trained(run, capsys):
     config.write_text(text)
 
 
-def test_predict_writes_scores_and_pictures(run, tmp_path, capsys):
-    photographs, out = tmp_path / "photographs", tmp_path / "out"
+@pytest.fixture(scope="module")
+def predicted(run, tmp_path_factory):
+    """What `predict` writes and prints for four photographs and a broken one."""
+    folder = tmp_path_factory.mktemp("predicted")
+    photographs = folder / "photographs"
     for index, shape in enumerate((0, 1, 1)):
         write_image(photographs / f"day {index}" / "IMG.PNG", index + 50, (shape,))
     write_image(photographs / "day 0" / "IMG.jpg", 77, (0,))
     (photographs / "broken.jpg").write_bytes(b"\xff\xd8\xff no image")
-    argv = ["predict", str(run[0]), str(photographs), "--out", str(out), "--pictures", "3"]
-    assert main(argv) == 0
+
+    out = folder / "out"
+    words = ["predict", str(run[0]), str(photographs), "--out", str(out), "--pictures", "3"]
+    with redirect_stdout(io.StringIO()) as printed:
+        assert main(words) == 0
     rows = csv_rows(out / "scores.csv")
-    assert [row["image"] for row in rows] == [
+    return SimpleNamespace(
+        photographs=photographs, out=out, words=words, text=printed.getvalue(), rows=rows
+    )
+
+
+def test_predict_writes_the_scores_of_each_image(predicted):
+    assert [row["image"] for row in predicted.rows] == [
         *("day 0/IMG.PNG", "day 0/IMG.jpg", "day 1/IMG.PNG", "day 2/IMG.PNG")
     ]
-    assert [row["best"] for row in rows] == ["disc", "disc", "square", "square"]
-    for row in rows:
+    assert [row["best"] for row in predicted.rows] == ["disc", "disc", "square", "square"]
+    for row in predicted.rows:
         assert float(row["disc"]) + float(row["square"]) == pytest.approx(1, abs=2e-4)
-    pictures = {path.relative_to(out / "pictures").as_posix() for path in out.rglob("*.jpg")}
-    assert pictures == {"day 0/IMG.jpg.jpg", "day 2/IMG.PNG.jpg"}  # broken.jpg is the third
-    assert (out / "classes.txt").read_text() == "disc\nsquare\n"
-    assert "broken.jpg: must be a complete image" in (out / "bad_images.txt").read_text()
-    text = capsys.readouterr().out
-    assert "left out 1 unreadable images" in text
-    assert main(argv) == 2
+    assert (predicted.out / "classes.txt").read_text() == "disc\nsquare\n"
+
+
+def test_predict_draws_images_spread_over_all(predicted):
+    pictures = predicted.out / "pictures"
+    drawn = {path.relative_to(pictures).as_posix() for path in pictures.rglob("*.jpg")}
+    assert drawn == {"day 0/IMG.jpg.jpg", "day 2/IMG.PNG.jpg"}  # broken.jpg is the third
+
+
+def test_predict_lists_images_that_cannot_be_read(predicted):
+    listed = (predicted.out / "bad_images.txt").read_text()
+    assert "broken.jpg: must be a complete image" in listed
+    assert "left out 1 unreadable images" in predicted.text
+
+
+def test_predict_refuses_a_used_folder(predicted, capsys):
+    assert main(predicted.words) == 2
     assert "out must be a new or empty folder" in capsys.readouterr().err
-    # A checkpoint and one image; and a checkpoint of another command.
-    argv = [str(photographs / "day 1" / "IMG.PNG"), "--out", str(tmp_path / "one")]
-    assert main(["predict", str(run[0] / "epoch_6.pth"), *argv, "--pictures", "0"]) == 0
-    (row,) = csv_rows(tmp_path / "one" / "scores.csv")
-    assert row == {**rows[2], "image": "IMG.PNG"}
-    assert not (tmp_path / "one" / "pictures").exists()
-    argv[-1] = str(tmp_path / "none")
-    assert main(["predict", run[2][1], *argv]) == 2
+
+
+def test_predict_takes_a_checkpoint_and_one_image(run, predicted, tmp_path):
+    image = str(predicted.photographs / "day 1" / "IMG.PNG")
+    out = tmp_path / "one"
+    words = [str(run[0] / "epoch_6.pth"), image, "--out", str(out), "--pictures", "0"]
+    assert main(["predict", *words]) == 0
+    (row,) = csv_rows(out / "scores.csv")
+    assert row == {**predicted.rows[2], "image": "IMG.PNG"}
+    assert not (out / "pictures").exists()
+
+
+def test_predict_refuses_weights_of_another_command(run, predicted, tmp_path, capsys):
+    out = tmp_path / "none"
+    assert main(["predict", run[2][1], str(predicted.photographs), "--out", str(out)]) == 2
     assert "one of `finetune`" in capsys.readouterr().err
-    assert not (tmp_path / "none").exists()
+    assert not out.exists()
 
 
 def test_a_run_whose_config_reads_by_mmcv_is_scored_and_predicts_as_before(run, tmp_path):
     folder, _, argv = run
-    config, scores = folder / "classify.py", (folder / "scores.json").read_text()
+    config = folder / "classify.py"
+    scores = (folder / "scores.json").read_text()
     text = config.read_text()
     older = text.replace("mmssprl.LoadImage", "LoadImageFromFile")
     assert older.count("LoadImageFromFile") >= 2

@@ -27,7 +27,8 @@ def test_pipelines_and_heads_of_a_detector(tmp_path, monkeypatch):
     data = find_labels(write_coco(tmp_path / "data"), "detect")
     monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
     cfg, _ = finetune_config("random", data, "detect", FinetuneOptions(image_px=96, freeze=True))
-    train, test = steps_of(cfg, "train"), steps_of(cfg, "test")
+    train = steps_of(cfg, "train")
+    test = steps_of(cfg, "test")
     assert train["RandomResize"].scale == test["Resize"].scale == (160, 96)
     heads = cfg.model.roi_head
     assert (heads.bbox_head.num_classes, heads.mask_head.num_classes) == (2, 2)
@@ -40,7 +41,8 @@ def test_pipelines_and_heads_of_a_segmentation(tmp_path, monkeypatch):
     for num_gpus in (0, 1):
         monkeypatch.setattr("torch.cuda.device_count", lambda num=num_gpus: num)
         cfg, _ = finetune_config("random", data, "segment", FinetuneOptions(image_px=64))
-        train, test = steps_of(cfg, "train"), steps_of(cfg, "test")
+        train = steps_of(cfg, "train")
+        test = steps_of(cfg, "test")
         assert train["RandomResize"].scale == test["Resize"].scale == (256, 64)
         assert train["RandomCrop"].crop_size == cfg.model.data_preprocessor.size == (64, 64)
         heads = [cfg.model.decode_head, *filter(None, [cfg.model.auxiliary_head])]
@@ -122,7 +124,8 @@ def numbers(task="classify", weights="file.pth", num_images=100, num_gpus=0, **o
     """What is put into a base config, by name."""
     cfg = Config.fromfile(shipped(TASKS[task].base_config(on_gpu=num_gpus > 0)))
     px, _ = set_numbers(cfg, weights, FinetuneOptions(**options), num_images, num_gpus)
-    first, last = cfg.param_scheduler[0], cfg.param_scheduler[-1]
+    first = cfg.param_scheduler[0]
+    last = cfg.param_scheduler[-1]
     return {
         "image_px": px,
         "batch_size": cfg.train_dataloader.batch_size,

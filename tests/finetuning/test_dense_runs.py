@@ -21,19 +21,20 @@ from pycocotools.coco import COCO
 
 from mmssprl.cli import main
 from mmssprl.console.quiet import quiet_console
-from mmssprl.finetuning import start
+from mmssprl.finetuning import plan
 from mmssprl.finetuning.predict import predict
 
 pytestmark = pytest.mark.full
 
 
 @pytest.fixture
-def fine_tune(tmp_path, capfd, monkeypatch):
+def run_command(tmp_path, capfd, monkeypatch):
     """Fine-tune into ``run``; check the updates and that only own lines are printed."""
-    monkeypatch.setattr(start, "forecast_finetuning", lambda cfg, work_dir: FORECAST)
-    weights, run = write_weights(tmp_path / "weights"), tmp_path / "run"
+    monkeypatch.setattr(plan, "forecast_finetuning", lambda cfg, work_dir: FORECAST)
+    weights = write_weights(tmp_path / "weights")
+    run = tmp_path / "run"
 
-    def fine_tune(write, task, *options, epochs=1, **sizes):
+    def run_command(write, task, *options, epochs=1, **sizes):
         data = write(tmp_path / "data", **sizes)
         words = ["finetune", weights, data, "--task", task, *options]
         words += ["--work-dir", run, "--epochs", epochs]
@@ -47,7 +48,7 @@ def fine_tune(tmp_path, capfd, monkeypatch):
         assert max(line["iter"] for line in logged(run) if "loss" in line) == planned
         return text, json.loads((run / "scores.json").read_text())
 
-    return fine_tune
+    return run_command
 
 
 @pytest.fixture
@@ -76,15 +77,15 @@ def half_bare(root):
     return root
 
 
-def test_images_without_an_object_that_counts_are_not_trained_on_or_scored(fine_tune):
-    text, _ = fine_tune(of_crowds, "detect", "--batch-size", "2", "--image-px", "40")
+def test_images_without_an_object_that_counts_are_not_trained_on_or_scored(run_command):
+    text, _ = run_command(of_crowds, "detect", "--batch-size", "2", "--image-px", "40")
     assert "val, last epoch: no score: val has no object that counts" in text
 
 
-def test_predictions_of_a_detector_with_masks_are_a_coco_file(fine_tune, photographs, tmp_path):
+def test_predictions_of_a_detector_with_masks_are_a_coco_file(run_command, photographs, tmp_path):
     out = tmp_path / "out"
     options = ("--batch-size", "4", "--image-px", "48")
-    _, scores = fine_tune(write_coco, "detect", *options, num_train=8, num_val=2)
+    _, scores = run_command(write_coco, "detect", *options, num_train=8, num_val=2)
     assert [*scores][:6:3] == ["box AP", "mask AP"]
     text = predict(tmp_path / "run/epoch_1.pth", photographs, out, log=lambda text: None)
     assert str(out / "predictions.json") in text
@@ -99,9 +100,9 @@ def test_predictions_of_a_detector_with_masks_are_a_coco_file(fine_tune, photogr
     assert len(list((out / "pictures").rglob("*.jpg"))) == 2
 
 
-def test_a_detector_of_boxes_on_a_frozen_backbone(fine_tune, tmp_path):
+def test_a_detector_of_boxes_on_a_frozen_backbone(run_command, tmp_path):
     options = ("--batch-size", "2", "--image-px", "40", "--freeze")
-    text, scores = fine_tune(half_bare, "detect", *options)
+    text, scores = run_command(half_bare, "detect", *options)
     assert "val, last epoch: box AP " in text
     assert [*scores][:4] == ["box AP", "box AP50", "box AP75", "num_train"]
     assert Config.fromfile(tmp_path / "run/detect.py").model.type == "FasterRCNN"
@@ -111,10 +112,11 @@ def test_a_detector_of_boxes_on_a_frozen_backbone(fine_tune, tmp_path):
         assert torch.equal(after[f"backbone.{key}"], value), key
 
 
-def test_a_segmentation_learns_what_mmsegs_own_metric_confirms(fine_tune, photographs, tmp_path):
-    run, out = tmp_path / "run", tmp_path / "out"
+def test_a_segmentation_learns_what_mmsegs_own_metric_confirms(run_command, photographs, tmp_path):
+    run = tmp_path / "run"
+    out = tmp_path / "out"
     options = ("--image-px", "40", "--lr", "0.01")
-    _, scores = fine_tune(write_masks, "segment", *options, epochs=20, num_val=4)
+    _, scores = run_command(write_masks, "segment", *options, epochs=20, num_val=4)
     own = [line for line in logged(run) if "mIoU" in line][-1]
     assert scores["mIoU"] == pytest.approx(own["mIoU"], abs=0.02)
     assert scores["right pixels"] == pytest.approx(own["aAcc"], abs=0.02)

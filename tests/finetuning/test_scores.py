@@ -126,7 +126,8 @@ class TestDetect:
         sample = detections([[46 - side, 38 - side, 46, 38]], [0], [0.9])
         drawn = task.draw(np.full((40, 48, 3), 90, np.uint8), sample)  # 333 x 400 px
         name = (drawn < 30).all(2)  # mmdet's black ground of the letters
-        rows, columns = np.flatnonzero(name.sum(1) > 20), np.flatnonzero(name.any(0))
+        rows = np.flatnonzero(name.sum(1) > 20)
+        columns = np.flatnonzero(name.any(0))
         assert 19 <= np.ptp(rows) + 1 <= 32  # 9 / 192 of 400 px, and a margin
         assert columns.max() < 399
         assert rows.max() <= 333 * (38 - side) / 40 + 6  # above the box, but for its line
@@ -135,11 +136,13 @@ class TestDetect:
         from mmdet.structures.mask import BitmapMasks
 
         sample = detections([[400, 0, 800, 400]], [0], [0.9])
-        found, labels = np.zeros((1, 800, 1280), bool), np.zeros((1, 800, 1280), np.uint8)
+        found = np.zeros((1, 800, 1280), bool)
+        labels = np.zeros((1, 800, 1280), np.uint8)
         found[:, :400, 400:800] = True
         labels[:, 400:, :400] = 1
         sample.pred_instances.masks = torch.from_numpy(found)
-        boxes, masks = torch.tensor([[0.0, 400, 400, 800]]), BitmapMasks(labels, 800, 1280)
+        boxes = torch.tensor([[0.0, 400, 400, 800]])
+        masks = BitmapMasks(labels, 800, 1280)
         about = {"bboxes": boxes, "labels": torch.tensor([1]), "masks": masks}
         sample.gt_instances = InstanceData(**about)
         drawn = task.draw(np.full((800, 1280, 3), 90, np.uint8), sample)

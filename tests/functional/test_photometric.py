@@ -15,8 +15,9 @@ from PIL import ImageFilter
 from scipy import stats
 from torchvision.transforms import functional as tv
 
-from mmssprl.functional import photometric
+from mmssprl.functional import _cpu_batch
 from mmssprl.functional.channels import augment_channels
+from mmssprl.functional.photometric import augment_on_device
 from mmssprl.functional.photometric_params import (
     ColorJitterParams,
     GaussianBlurParams,
@@ -91,9 +92,9 @@ def test_parameters_that_do_not_fit_are_refused():
     assert apply_params(empty, jitter=none).shape == empty.shape
 
 
-@pytest.mark.parametrize("free", [True, False], ids=["kernels", "masks"])
-def test_solarizing_inverts_the_bright_half_of_the_chosen_samples(free, monkeypatch):
-    monkeypatch.setattr(photometric, "params_are_free", lambda images: free)
+@pytest.mark.parametrize("augment", [_cpu_batch.augment, augment_on_device])
+def test_solarizing_inverts_the_bright_half_of_the_chosen_samples(augment, monkeypatch):
+    monkeypatch.setattr(_cpu_batch, "augment", augment)
     image = torch.tensor([0, 127, 128, 255], dtype=torch.uint8).expand(2, 3, 1, 4)
     chosen = torch.tensor([False, True])
     solarized = levels(apply_params(image, solarize=chosen))

@@ -20,8 +20,8 @@ from helpers.functional.photometric_cases import (
 from torchvision.transforms import functional as tv
 
 import mmssprl
-from mmssprl.functional import _cpu_batch, _cpu_kernels, _device, photometric
-from mmssprl.functional.photometric import apply_photometric
+from mmssprl.functional import _cpu_batch, _cpu_kernels, _device
+from mmssprl.functional.photometric import apply_photometric, augment_on_device
 from mmssprl.functional.photometric_params import (
     ColorJitterParams,
     GaussianBlurParams,
@@ -90,9 +90,9 @@ def test_the_same_draws_in_the_same_order():
     assert torch.equal(generator.get_state(), again.get_state())
 
 
-@pytest.mark.parametrize("free", [True, False])
-def test_what_is_left_out_changes_no_bit(free, monkeypatch):
-    monkeypatch.setattr(photometric, "params_are_free", lambda images: free)
+@pytest.mark.parametrize("augment", [_cpu_batch.augment, augment_on_device])
+def test_what_is_left_out_changes_no_bit(augment, monkeypatch):
+    monkeypatch.setattr(_cpu_batch, "augment", augment)
     images = random_images(12, 9, 8)
     nothing = torch.zeros(12, dtype=torch.bool)
     jitter = ColorJitterParams(

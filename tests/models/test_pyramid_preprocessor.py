@@ -4,7 +4,9 @@ import pytest
 import torch
 from helpers.models.small_ssprl import packed_batch
 
-from mmssprl.functional import _device, photometric
+from mmssprl.functional import _device
+from mmssprl.functional.photometric import apply_photometric, augment_on_device
+from mmssprl.functional.photometric_params import PhotometricParams
 from mmssprl.models import pyramid_preprocessor
 from mmssprl.models.pyramid_preprocessor import PyramidPreprocessor
 from mmssprl.pyramid import PyramidLevel, ViewLayout
@@ -40,17 +42,32 @@ def test_batches_become_normalised_views(training):
         assert views.flatten(0, 1).is_contiguous(memory_format=torch.channels_last)
 
 
-def test_compile_reaches_the_devices_path(monkeypatch):
+@pytest.mark.parametrize("compile", [False, True])
+def test_compile_reaches_the_augmentation_of_each_tensor(compile, monkeypatch):
+    asked = []
+
+    def apply(images, params, **options):
+        asked.append(options["compile"])
+        return apply_photometric(images, params, **options)
+
+    monkeypatch.setattr(pyramid_preprocessor, "apply_photometric", apply)
+    step(build(compile=compile))
+    assert asked == [compile] * 3
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_only_compile_takes_the_compiled_augmentation(compile, monkeypatch):
     compiled = []
-    monkeypatch.setattr(photometric, "params_are_free", lambda images: False)
-    augment = _device.augment_by_masks
-    monkeypatch.setattr(
-        _device, "compiled_augment", lambda: lambda *args: compiled.append(1) or augment(*args)
-    )
-    step(build(compile=False))
-    assert not compiled
-    step(build(compile=True))
-    assert len(compiled) == 3
+
+    def augment(images, *args):
+        compiled.append(images.shape)
+        return _device.augment_by_masks(images, *args)
+
+    monkeypatch.setattr(_device, "compiled_augment", lambda: augment)
+    images = torch.rand(2, 3, 4, 4)
+    scale, shift = (1.0, 1.0, 1.0), (0.0, 0.0, 0.0)
+    augment_on_device(images, PhotometricParams(), scale, shift, compile=compile)
+    assert bool(compiled) == compile
 
 
 @pytest.mark.parametrize("name", ["flip", "jitter", "grayscale", "blur", "solarize"])

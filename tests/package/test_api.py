@@ -17,14 +17,23 @@ from mmssprl._api import PLACES
 from mmssprl.cli import build_parser
 from mmssprl.datasets.labels import DEFAULT_VAL_SHARE
 from mmssprl.finetuning.options import FinetuneOptions
-from mmssprl.pretraining import start
+from mmssprl.runs import start
 
 ROOMS = sorted({f"mmssprl.{place.split(':')[0]}" for place in PLACES.values()})
 IN_A_NEW_PROCESS = f"""
-import mmssprl, sys
+import os, sys, threading
+before = dict(os.environ)
+import mmssprl
 dir(mmssprl)
+assert dict(os.environ) == before, "the import sets no variable"
+assert threading.active_count() == 1, "the import starts no thread"
 heavy = {{"torch", "mmengine", "mmpretrain", "matplotlib", "sklearn", "numpy", "PIL", "rich"}}
 assert not heavy & set(sys.modules), "the import is light"
+
+from mmssprl.pretraining.options import PretrainOptions
+assert "torch" not in sys.modules
+mmssprl.pretrain
+assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE", "set before torch is loaded"
 
 from mmssprl.registry import OPTIMIZERS, VISUALIZERS
 for found in (OPTIMIZERS.get("LARS"), VISUALIZERS.get("UniversalVisualizer")):

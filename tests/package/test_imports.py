@@ -4,6 +4,8 @@ import ast
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 import mmssprl
 
 ROOMS = """
@@ -12,6 +14,9 @@ ROOMS = """
     distillation reporting runs pretraining finetuning experiments cli _api __main__ mmssprl
 """.split()  # noqa: SIM905
 """Top-level modules and folders, from those that all may import; the package itself is last."""
+
+BESIDE = ("pretraining", "finetuning")
+"""Rooms that share ``runs`` and import nothing of each other."""
 
 FOLDER = Path(mmssprl.__file__).parent
 MODULES = {
@@ -22,7 +27,8 @@ MODULES = {
 
 def imports_of(path):
     """Return the package's modules that a file imports, within functions too."""
-    package, found = path.relative_to(FOLDER.parent).parent.parts, set()
+    package = path.relative_to(FOLDER.parent).parent.parts
+    found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
@@ -38,10 +44,22 @@ def room_of(module):
     return module.removeprefix("mmssprl.").partition(".")[0]
 
 
-def test_imports_run_one_way():
-    graph = {module: imports_of(path) for module, path in MODULES.items()}
-    assert sum(map(len, graph.values())) > len(MODULES)
+@pytest.fixture(scope="module")
+def graph():
+    found = {module: imports_of(path) for module, path in MODULES.items()}
+    assert sum(map(len, found.values())) > len(MODULES)
+    return found
+
+
+@pytest.mark.parametrize(("room", "other"), [BESIDE, BESIDE[::-1]])
+def test_neither_room_imports_the_other(room, other, graph):
+    own = {module: imports for module, imports in graph.items() if room_of(module) == room}
+    assert any("runs" in map(room_of, imports) for imports in own.values())
+    assert [module for module, imports in own.items() if other in map(room_of, imports)] == []
+
+
+def test_imports_run_one_way(graph):
     TopologicalSorter(graph).prepare()  # a circle raises CycleError, with its modules
-    pairs = [(module, other) for module, others in graph.items() for other in others]
     height = {module: ROOMS.index(room_of(module)) for module in graph}
-    assert [pair for pair in pairs if height[pair[1]] > height[pair[0]]] == []
+    for module, others in graph.items():
+        assert [other for other in others if height[other] > height[module]] == [], module

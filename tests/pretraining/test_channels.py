@@ -26,12 +26,14 @@ def write(folder, num=8, channels=4, dtype="uint16", seed=0, constant=()):
 @pytest.mark.parametrize(("num", "dtype"), [(4, "uint16"), (1, "uint8"), (3, "uint16")])
 def test_the_config_has_what_was_measured(num, dtype, tmp_path, monkeypatch, on_cpu):
     stub_pace(monkeypatch)
-    monkeypatch.setattr("mmssprl.pretraining.start.train_config", lambda *args, **options: None)
-    arrays, lines = write(tmp_path / "images", channels=num, dtype=dtype), []
+    monkeypatch.setattr("mmssprl.runs.start.train_config", lambda *args, **options: None)
+    arrays = write(tmp_path / "images", channels=num, dtype=dtype)
+    lines = []
     options = {"channels": num, "backbone": "resnet18", "method": "byol", "log": lines.append}
     mmssprl.pretrain(tmp_path / "images", tmp_path / "run", **options)
     cfg = Config.fromfile(tmp_path / "run/byol_resnet18.py")
-    own, pixels = cfg.model.data_preprocessor, {"channels": num, "dtype": dtype}
+    own = cfg.model.data_preprocessor
+    pixels = {"channels": num, "dtype": dtype}
     assert own.pixels == cfg.train_dataloader.dataset.pixels == pixels
     np.testing.assert_allclose(own.mean, arrays.mean((0, 1, 2)), rtol=1e-5)
     np.testing.assert_allclose(own.std, arrays.std((0, 1, 2)), rtol=1e-5)
@@ -70,18 +72,23 @@ def test_a_run_on_four_channels_is_trained_and_used(tmp_path, monkeypatch, capsy
     stub_pace(monkeypatch)
     for place in ("probing.probe_file", "reporting.summary"):  # features of noise are worth nothing
         monkeypatch.setattr(f"mmssprl.{place}.propose", lambda path, _: Proposal(str(path), True))
-    images, run = tmp_path / "images", tmp_path / "run"
+    images = tmp_path / "images"
+    run = tmp_path / "run"
     for i, name in enumerate("ab"):  # of each 5 train the probe, which takes no fewer
         write(images / name, 6, seed=i)
         write(tmp_path / "gray" / name, 6, seed=i, channels=1, dtype="uint8")
     words = ["pretrain", str(images), "--work-dir", str(run), "--probe", str(images)]
     new = "--channels 4 --backbone resnet18 --method byol --image-px 32 --batch-size 6 --epochs 1"
     assert main([*words, *new.split(), "--num-workers", "1"]) == 0
-    weights, printed = run / "byol_resnet18_backbone.pth", capsys.readouterr().out
+
+    weights = run / "byol_resnet18_backbone.pth"
+    printed = capsys.readouterr().out
     assert "Probe after epoch 1" in printed
     for text in (printed, (run / "report.html").read_text()):
         assert ("mmssprl probe" in text, "mmssprl finetune" in text) == (True, False)
-    rows, model = mmssprl.embed(weights, images), mmssprl.load_backbone(weights)
+
+    rows = mmssprl.embed(weights, images)
+    model = mmssprl.load_backbone(weights)
     array = tifffile.imread(images / rows.names[3])
     by_hand = model(mmssprl.image_transform(model)(array)[None])[0].detach().numpy()
     np.testing.assert_allclose(rows.features[3], by_hand, atol=1e-4)
@@ -116,7 +123,7 @@ def test_a_continued_run_keeps_the_numbers_of_its_weights(
     num, dtype, of_weights, kept, tmp_path, monkeypatch, on_cpu
 ):
     stub_pace(monkeypatch)
-    monkeypatch.setattr("mmssprl.pretraining.start.train_config", lambda *args, **options: None)
+    monkeypatch.setattr("mmssprl.runs.start.train_config", lambda *args, **options: None)
     arrays = write(tmp_path / "images", channels=num, dtype=dtype)
     own = described(tmp_path / "w.pth", num=num, dtype=of_weights)
     options = {"channels": num, "backbone": "resnet18", "weights": tmp_path / "w.pth"}

@@ -3,11 +3,10 @@ from helpers.pretraining.recipes import COCO, CPU, choose, config_of
 from mmengine.config import Config
 
 from mmssprl.config.shipped import shipped
-from mmssprl.errors import UserRuntimeError, UserValueError
+from mmssprl.errors import UserValueError
 from mmssprl.pretraining.config import set_values
 from mmssprl.pretraining.options import PretrainOptions
-from mmssprl.pretraining.plan import make_plan
-from mmssprl.runs.devices import gpus_of_run
+from mmssprl.pretraining.plan import plan_pretraining
 
 
 @pytest.mark.parametrize(
@@ -29,19 +28,4 @@ def test_bad_values_of_cfg_options_are_refused(key):
 def test_a_budget_with_epochs_is_refused(options, tmp_path):
     asked = PretrainOptions(budget="2h", cfg_options=options)
     with pytest.raises(UserValueError, match="budget .*epochs"):
-        make_plan("no images", tmp_path, asked)
-
-
-@pytest.mark.parametrize(
-    ("began", "found", "resumes"),
-    [(1, 0, 0), (1, 4, 1), (2, 2, 2), (2, 4, 2), (2, 1, None), (4, 0, None)],
-)
-def test_a_run_resumes_on_as_many_gpus_as_it_began_on(began, found, resumes, monkeypatch):
-    monkeypatch.setattr("torch.cuda.device_count", lambda: found)
-    step = {"base_batch_size": 32 * began}
-    cfg = Config({"train_dataloader": {"batch_size": 32}, "auto_scale_lr": step})
-    if resumes is not None:
-        assert gpus_of_run(cfg) == resumes
-        return
-    with pytest.raises(UserRuntimeError, match=f"began on {began} GPUs, here are {found};"):
-        gpus_of_run(cfg)
+        plan_pretraining("no images", tmp_path, asked)

@@ -57,7 +57,7 @@ def method_run(method, tmp_path_factory):
     words = ["pretrain", str(folder / "photos"), "--work-dir", str(run), "--method", method]
     with pytest.MonkeyPatch.context() as patch:
         stub_pace(patch)
-        patch.setattr("mmssprl.pretraining.start.train_config", lambda *_, **options: None)
+        patch.setattr("mmssprl.runs.start.train_config", lambda *_, **options: None)
         assert main([*words, "--backbone", "resnet18", "--image-px", "32", "--epochs", "8"]) == 0
     assert not (run / "report.html").exists(), "there was no log yet"
     cfg = Config.fromfile(run / f"{method}_resnet18.py")

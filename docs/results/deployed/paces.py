@@ -21,7 +21,7 @@ from mmssprl.distillation.teacher import load_teacher
 from mmssprl.experiments.compare.pace import time_steps
 from mmssprl.pretraining.methods import SSPRL
 from mmssprl.pretraining.options import PretrainOptions
-from mmssprl.pretraining.plan import make_plan
+from mmssprl.pretraining.plan import plan_pretraining
 
 HERE = Path(__file__).parent
 BUDGET_S = 45 * 60
@@ -47,12 +47,12 @@ def main() -> None:
         methods = {}
         for row, (option, value) in TRAINED_BY.items():
             options = {option.removeprefix("--"): value, "backbone": backbone, "epochs": 2}
-            recipe, _, _ = make_plan(images, folder / row, PretrainOptions(**options))
-            for hook in recipe.cfg.custom_hooks:
+            planned = plan_pretraining(images, folder / row, PretrainOptions(**options))
+            for hook in planned.cfg.custom_hooks:
                 if hook.type == "TeacherHook":
                     hook.folder = str(work_dir / "pace-maps")
             config = folder / f"{row}.py"
-            recipe.cfg.dump(config)
+            planned.cfg.dump(config)
             methods[KEYS[row]] = {"config": str(config), "size": None, "options": {}}
         settings = {"methods": methods, "run_steps": 100_000}
         (folder / "settings.json").write_text(json.dumps(settings))
@@ -60,7 +60,7 @@ def main() -> None:
         measured = json.loads((folder / "measured.json").read_text())
         for row in KEYS:
             own_s = pass_s if row == "distill" else 0.0
-            lines.append(line_of(network, row, measured, recipe.steps_per_epoch, own_s))
+            lines.append(line_of(network, row, measured, planned.forecast.steps_per_epoch, own_s))
     (HERE / "paces.csv").write_text(csv_table(NAMES, lines))
 
 

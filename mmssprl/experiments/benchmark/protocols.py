@@ -43,7 +43,7 @@ class Protocol:
     images_per_step: int = 0  # the batch that several GPUs share; 0 on one GPU
 
     def read_metrics(self, found: Mapping[str, float]) -> dict[str, float]:
-        """Turn the runner's metrics into those of the tables, in percent; some may be missing."""
+        """Turn the runner's metrics into the tables', in percent; some may be missing."""
         names = METRICS[self.name]
         if self.name == "detection" and not found:  # by mmdet if nothing is detected in any image
             return dict.fromkeys(names, 0.0)
@@ -80,14 +80,16 @@ _CONFIGS: dict[BenchmarkSize, dict[str, str]] = {
 }
 """Below configs/benchmarks/."""
 
-_ON_SEVERAL_GPUS = [_CONFIGS["paper"][name] for name in ("detection", "segmentation")]
-PROTOCOLS: dict[BenchmarkSize, list[Protocol]] = {
-    size: [
-        Protocol(name, f"configs/benchmarks/{config}.py", 16 if config in _ON_SEVERAL_GPUS else 0)
-        for name, config in configs.items()
-    ]
-    for size, configs in _CONFIGS.items()
-}
+
+def _protocols_of(size: BenchmarkSize) -> list[Protocol]:
+    found = []
+    for name, config in _CONFIGS[size].items():
+        has_gpus = size == "paper" and name in ("detection", "segmentation")
+        found.append(Protocol(name, f"configs/benchmarks/{config}.py", 16 if has_gpus else 0))
+    return found
+
+
+PROTOCOLS: dict[BenchmarkSize, list[Protocol]] = {size: _protocols_of(size) for size in _CONFIGS}
 
 DATA_PREFIX: dict[BenchmarkSize, str] = {
     "paper": "data",
@@ -144,10 +146,12 @@ def find_weights(values: Sequence[str]) -> list[WeightsRow]:
             f"'{RANDOM}' and '{SUPERVISED}' need one backbone for all files, but the files have "
             "several; benchmark each backbone in a separate --work-dir."
         )
+
     stems = [*WORDS, *(path.stem for path in files.values())]
     rows: dict[str, WeightsRow] = {}
     for value in values:
-        name, path = value, files.get(value)
+        name = value
+        path = files.get(value)
         if path:
             name = path.stem if stems.count(path.stem) == 1 else f"{path.parent.name}_{path.stem}"
         if name in rows:
@@ -184,4 +188,4 @@ class TransferRun(Run):
 
 
 Results = Sequence[tuple[TransferRun, RunOutcome]]
-"""Runs and their outcomes, whose values are metrics in percent."""
+"""Runs and their outcomes; the values are metrics in percent."""

@@ -28,15 +28,17 @@ def format_report(results: Results, size: BenchmarkSize) -> str:
     parts = [f"Size {size}, values in %: mean ± half-width of the 95 % t-interval over the seeds."]
     if size == "coco128":
         parts.append(_NOISE)
-    cells = {c: {k: estimate(x).text() for k, x in own.items()} for c, own in scores.items()}
+    cells: dict[Column, dict[str, str]] = {}
+    differences: dict[Column, dict[str, str]] = {}
+    for column, own in scores.items():
+        cells[column] = {name: estimate(values).text() for name, values in own.items()}
+        if own.keys() > {RANDOM}:
+            found = compare_all(own, RANDOM, ())
+            differences[column] = {name: each.text for name, each in found.items()}
+
     parts.append(table_of(cells, rows))
     if size != "paper" and SUPERVISED in rows:
         parts.append(_SUPERVISED_HERE)
-    differences = {
-        column: {name: found.text for name, found in compare_all(own, RANDOM, ()).items()}
-        for column, own in scores.items()
-        if own.keys() > {RANDOM}
-    }
     if differences:
         parts.append(f"Difference to {RANDOM}, in percentage points, with its 95 % interval.")
         parts.append(table_of(differences, rows))
@@ -45,27 +47,28 @@ def format_report(results: Results, size: BenchmarkSize) -> str:
 
 def rows_of(results: Results) -> list[CsvRow]:
     """Return a CSV row per run and metric; a failed run has one row without a value."""
-    return [
-        {
+    rows: list[CsvRow] = []
+    for run, outcome in results:
+        of_run = {
             "protocol": run.protocol.name,
             "weights": run.weights,
             "seed": run.seed,
             "seconds": outcome.seconds,
             "status": "failed" if outcome.reason else "done",
             "reason": outcome.reason,
-            "metric": name,
-            "value": value,
         }
-        for run, outcome in results
-        for name, value in (outcome.values or {"": ""}).items()
-    ]
+        values = outcome.values or {"": ""}
+        rows += [{**of_run, "metric": name, "value": value} for name, value in values.items()]
+    return rows
 
 
 def scores_of(results: Results) -> dict[Column, dict[str, list[float]]]:
     """Return the values over the seeds by column, in the order of the tables, then by weights."""
     asked = {run.protocol.name for run, _ in results}
-    columns = [(name, metric) for name in METRICS if name in asked for metric in METRICS[name]]
-    scores: dict[Column, dict[str, list[float]]] = {column: {} for column in columns}
+    scores: dict[Column, dict[str, list[float]]] = {}
+    for name, metrics in METRICS.items():
+        if name in asked:
+            scores |= {(name, metric): {} for metric in metrics}
     for run, outcome in results:
         for metric, value in outcome.values.items():
             scores[run.protocol.name, metric].setdefault(run.weights, []).append(value)
@@ -74,8 +77,11 @@ def scores_of(results: Results) -> dict[Column, dict[str, list[float]]]:
 
 def table_of(cells: Mapping[Column, Mapping[str, str]], rows: Sequence[str]) -> str:
     """Return a table of the rows that have any cell; ``cells`` are by column, then by row."""
-    kept = [row for row in rows if any(row in own for own in cells.values())]
-    lines = [[row, *(own.get(row, ABSENT) for own in cells.values())] for row in kept]
+    lines = []
+    for row in rows:
+        found = [own.get(row) for own in cells.values()]
+        if any(cell is not None for cell in found):
+            lines.append([row, *(ABSENT if cell is None else cell for cell in found)])
     # Six columns with "detection" would fill the table, and no other protocol has an AP.
     heads = (" ".join(column).removeprefix("detection ") for column in cells)
     return markdown_table(["weights", *heads], lines)

@@ -53,7 +53,10 @@ SS-PRL,     ImageNet, 63.8, 85.4, 41.0, 60.9, 67.4, 23.6, 42.5, 24.0, 22.7, 39.7
 
 
 def _read_table() -> dict[str, dict[tuple[str, str], float]]:
-    columns = [(protocol, metric) for protocol, names in METRICS.items() for metric in names]
+    columns: list[Column] = []
+    for protocol, metrics in METRICS.items():
+        columns += [(protocol, metric) for metric in metrics]
+
     paper = {}
     for line in _TABLE.strip().splitlines():
         method, data, *cells = (cell.strip() for cell in line.split(","))
@@ -181,11 +184,13 @@ class PaperTable:
 
     def format(self, results: Results) -> str:
         """Return the table of "ours / paper" as Markdown, and the weights of each row."""
-        columns = [(p.name, metric) for p in self.protocols for metric in METRICS[p.name]]
-        cells = {
-            column: {x.name: text for x in self.rows if (text := self._cell(x, column, results))}
-            for column in columns
-        }
+        cells: dict[Column, dict[str, str]] = {}
+        for protocol in self.protocols:
+            for metric in METRICS[protocol.name]:
+                column = (protocol.name, metric)
+                found = {row.name: self._cell(row, column, results) for row in self.rows}
+                cells[column] = {name: text for name, text in found.items() if text}
+
         parts = [f"Table {self.number}, {TABLES[self.number][0]}: ours / paper, in %.", _NOTE]
         if self.size != "paper":
             parts.append(_SMALL.format(size=self.size))
@@ -213,7 +218,8 @@ class PaperTable:
         if weights:
             return f"weights: {weights.start}"
         if row.config is None:
-            return "missing: weights" + f"; give '{SUPERVISED}'" * (row.data == "ImageNet")
+            remedy = f"; give '{SUPERVISED}'" if row.data == "ImageNet" else ""
+            return f"missing: weights{remedy}"
         return f"missing: weights, from `{row.file}`"
 
 
@@ -226,7 +232,9 @@ _SMALL = (
 
 def _files_of_configs(values: Sequence[str], size: BenchmarkSize) -> dict[str, str]:
     """Return the files by the names of their configs, which must belong to rows of the tables."""
-    known = {row.stem for n in TABLES for row in rows_of_table(n, size)} - {""}
+    known: set[str] = set()
+    for number in TABLES:
+        known |= {row.stem for row in rows_of_table(number, size) if row.stem}
     found: dict[str, str] = {}
     for value in (value for value in values if value not in WORDS):
         name = weights_file(value).stem.removesuffix("_backbone").removesuffix("_best")

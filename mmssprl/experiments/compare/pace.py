@@ -25,50 +25,46 @@ from ...pretraining.methods import SSPRL
 from ...system.environment import describe_machine
 from ..run import MEASURED, SETTINGS, read_json, run_module, write_json
 
-ROUNDS, STEPS, SECONDS = 3, 40, 4.0
-"""Turns of each method; most steps and seconds of a turn. All turns take at most a tenth of the
-time of the runs."""
+ROUNDS = 3
+"""Turns of each method. All turns take at most a tenth of the time of the runs."""
+STEPS = 40
+"""Most steps of a turn."""
+SECONDS = 4.0
+"""Most seconds of a turn."""
 
 Pace = Mapping[str, Any]
 """Measurements of a method and of SS-PRL by key.
 
-``seconds`` per step are the median of CPU time on a CPU, else of wall time; ``flops`` are those of
-a step, forward and backward; ``passes`` are the seconds of a teacher's pass over the images.
+``seconds`` are the median of a step's CPU time on a CPU, else of its wall time. ``flops`` count a
+step, forward and backward. ``passes`` are the seconds of a teacher's pass over the images.
 """
 
 
 def time_steps(folder: Path) -> None:
     """Measure the methods that the settings in ``folder`` name."""
     settings = read_json(folder / SETTINGS)
-    methods, limit_s = settings["methods"], SECONDS
+    methods = settings["methods"]
+    limit_s = SECONDS
     turns: dict[str, list[list[float]]] = {key: [] for key in methods}
     flops: dict[str, int] = {}
     passes: dict[str, float] = {}
     for number in range(ROUNDS):
         for key, method in methods.items():
-            with TemporaryDirectory(dir=folder) as work_dir:
-                cfg = prepare_train_config(
-                    read_at_size(method["config"], method["size"]),
-                    work_dir=work_dir,
-                    amp=get_device() == "cuda",
-                    cfg_options={**method["options"], "default_hooks.checkpoint": None},
-                )
-                cfg.experiment_name = Path(work_dir).name  # mmengine's is unique per second only
-                most = STEPS if number else min(3, STEPS)  # the first turn counts operations too
-                watch = LoadedSteps(
-                    least=1,
-                    most=most,
-                    max_seconds=limit_s,
-                    now=work_ns(),
-                    counts_flops=not number,
-                )
-                launch(cfg, "train", hooks=[watch])
+            watch = LoadedSteps(
+                least=1,
+                most=STEPS if number else min(3, STEPS),  # the first turn counts operations too
+                max_seconds=limit_s,
+                now=work_ns(),
+                counts_flops=not number,
+            )
+            _train_a_turn(folder, method, watch)
             turns[key].append([round(value, 6) for value in watch.seconds])
             flops.setdefault(key, watch.flops)
             hooks = watch.runner.hooks
             passes[key] = sum(hook.seconds for hook in hooks if isinstance(hook, TeacherHook))
             pace = f"{len(watch.seconds)} steps, median {1000 * median(watch.seconds):.0f} ms"
             print(f"turn {number + 1} of {ROUNDS}: {key}, {pace}", flush=True)
+
         runs_s = settings["run_steps"] * median(turns[SSPRL.key][0])
         limit_s = min(limit_s, runs_s / 10 / ROUNDS / len(methods))
     measured = {
@@ -79,6 +75,19 @@ def time_steps(folder: Path) -> None:
         "machine": describe_machine(get_device()),
     }
     write_json(folder / MEASURED, measured)
+
+
+def _train_a_turn(folder: Path, method: Mapping[str, Any], watch: LoadedSteps) -> None:
+    """Train a method for the steps that ``watch`` times."""
+    with TemporaryDirectory(dir=folder) as work_dir:
+        cfg = prepare_train_config(
+            read_at_size(method["config"], method["size"]),
+            work_dir=work_dir,
+            amp=get_device() == "cuda",
+            cfg_options={**method["options"], "default_hooks.checkpoint": None},
+        )
+        cfg.experiment_name = Path(work_dir).name  # mmengine's is unique per second only
+        launch(cfg, "train", hooks=[watch])
 
 
 def epochs_for_equal(

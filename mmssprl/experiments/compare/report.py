@@ -26,7 +26,7 @@ TITLES: dict[Equal, str] = {"epochs": "Equal epochs", "time": "Equal time", "flo
 FACTORS = (1 / 3, 1.0, 3.0)
 """Learning rates that the tuning tries, as factors of the config's."""
 SEEDS = (1000, 1001, 1002)
-"""Seeds of the tuning; those of the final runs count from 0."""
+"""Seeds of the tuning. The final runs count from 0."""
 Length = tuple[str, int]
 """Key of a method, and epochs; each length has its own learning rate."""
 Result = Mapping[str, Any]
@@ -56,9 +56,14 @@ Results = Mapping[str, Sequence[Result]]
 
 def results_of(runs: Iterable[Run]) -> list[Result]:
     """Return the results of the complete runs."""
-    kept = [outcome for run in runs if (outcome := run.kept())]
-    found = [{**_DEFAULTS, **each.values} | {k: each.settings[k] for k in _ASKED} for each in kept]
-    return [{name: each.get(name) for name in COLUMNS} for each in found]
+    found: list[Result] = []
+    for run in runs:
+        outcome = run.kept()
+        if outcome is not None:
+            asked = {name: outcome.settings[name] for name in _ASKED}
+            values = {**_DEFAULTS, **outcome.values, **asked}
+            found.append({name: values.get(name) for name in COLUMNS})
+    return found
 
 
 def choose(scores: Mapping[float, Sequence[float]]) -> float | None:
@@ -108,13 +113,12 @@ class Report:
 
     def files(self) -> Files:
         """Return the tables and the picture by file name."""
+        results: list[CsvRow] = []
+        for equal, runs in self.tables.items():
+            results += [{"budget": equal, **self._row(each)} for each in chain(*runs.values())]
         files: dict[str, str | Sequence[CsvRow] | Figure] = {
             "table.md": self.text() + "\n",
-            "results.csv": [
-                {"budget": equal, **self._row(result)}
-                for equal, runs in self.tables.items()
-                for result in chain(*runs.values())
-            ],
+            "results.csv": results,
             "comparisons.csv": comparison_rows(self.differences, self.tables, self.reference),
         }
         if self.tuning:
@@ -123,8 +127,9 @@ class Report:
                 {**self._row(r), "chosen": (r["method"], r["epochs"], r["lr_factor"]) in chosen}
                 for r in self.tuning
             ]
+
         panels = [self._panel(equal, runs) for equal, runs in self.tables.items() if runs]
-        drawn = {title for panel in panels for title in panel.dots}
+        drawn = set(chain(*(panel.dots for panel in panels)))
         if drawn:
             titles = [each.title for each in self.methods.values() if each.title in drawn]
             files["compare.png"] = draw_panels(panels, titles, self._title(self.reference))
@@ -151,19 +156,22 @@ class Report:
         seconds = [result["seconds"] for result in own if result["steps"]]
         regions = _percent(own, "mIoU")
         num_collapsed = sum(bool(result["collapsed"]) for result in own)
+        mark = f" ({num_collapsed} collapsed)" if num_collapsed else ""
         return [
             self._title(key),
             str(own[0]["epochs"]),
             f"{flops / 1e12:.1f}" if flops else "",
             f"{fmean(seconds):.0f}" if seconds else "",
             str(len(own)),
-            estimate(_percent(own)).text() + f" ({num_collapsed} collapsed)" * bool(num_collapsed),
+            f"{estimate(_percent(own)).text()}{mark}",
             estimate(regions).text() if regions else "",
             *(found.cells if found else ("", "", "")),
         ]
 
     def _notes(self) -> str:
-        every = [*chain(*(chain(*runs.values()) for runs in self.tables.values()))]
+        every: list[Result] = []
+        for runs in self.tables.values():
+            every += chain(*runs.values())
         lines = [_NOTE.format(IMAGE_PX[self.size]), WELCH]
         if every:
             lines.append(f"A constant has {fmean(_percent(every, 'chance_mAP')):.1f} % mAP.")
@@ -192,19 +200,22 @@ def comparison_rows(
     reference: str,
 ) -> list[CsvRow]:
     """Return a row of ``comparisons.csv`` for each difference."""
-    return [
-        {
-            "budget": equal,
-            "method": key,
-            "reference": reference,
-            "num_seeds": len(tables[equal][key]),
-            "num_reference_seeds": len(tables[equal][reference]),
-            "difference": one.difference.mean,
-            **dict(zip(("low", "high"), one.difference.interval or ("", ""), strict=True)),
-            "p": one.p,
-            "p_holm": one.adjusted_p,
-            "verdict": one.verdict,
-        }
-        for equal, differences in found.items()
-        for key, one in differences.items()
-    ]
+    rows: list[CsvRow] = []
+    for equal, differences in found.items():
+        for key, one in differences.items():
+            low, high = one.difference.interval or ("", "")
+            row = {
+                "budget": equal,
+                "method": key,
+                "reference": reference,
+                "num_seeds": len(tables[equal][key]),
+                "num_reference_seeds": len(tables[equal][reference]),
+                "difference": one.difference.mean,
+                "low": low,
+                "high": high,
+                "p": one.p,
+                "p_holm": one.adjusted_p,
+                "verdict": one.verdict,
+            }
+            rows.append(row)
+    return rows

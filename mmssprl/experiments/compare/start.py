@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,15 @@ from ...datasets.scenes.generate import generate_sample
 from ...errors import UserValueError
 from ...pretraining.methods import SSPRL, Method
 from ...probing.data import read_masks
-from ...runs.work_dirs import claim
 from ...version import __version__
-from ..execute import Log, announce, execute_runs, jobs_of_machine, require_all, run_all
+from ..execute import Log, announce, execute_runs, jobs_of_machine, require_all
+from ..experiment import Experiment
 from ..options import ALL, CompareOptions, Equal, Size
 from ..report import Files, write_files
 from ..run import Run, RunOutcome, module_command
 from .images import Split, TrainingImages, list_images, read_images
 from .pace import Pace, epochs_for_equal
-from .report import FACTORS, SEEDS, Length, Report, choose, results_of
+from .report import FACTORS, SEEDS, Length, Report, Result, choose, results_of
 from .setting import (
     EPOCHS,
     IMAGE_PX,
@@ -48,17 +47,24 @@ class PretrainRun(Run):
         return f"mAP {100 * values['mAP']:.1f} %{regions}{mark}"
 
 
-class Comparison:
+class Comparison(Experiment[PretrainRun]):
     """A comparison in its work dir; the options are checked before the work dir is claimed."""
+
+    title = "a comparison"
+    marker = "compare.json"
 
     def __init__(
         self, asked: CompareOptions, *, batch_size: int = 64, command: str = "", log: Log = print
     ) -> None:
-        self.asked, self._command, self._log = asked, command, log
-        self.equal = [*dict.fromkeys(asked.equal)]
-        self.num_seeds = asked.seeds
         size: Size = asked.size or ("photos" if asked.data else "scenes")
-        self.work_dir = Path(asked.work_dir or f"work_dirs/compare_{size}")
+        jobs = jobs_of_machine(asked.jobs)
+        if not jobs.groups:  # CPU time is measured with one thread
+            jobs = replace(jobs, threads=1)
+        super().__init__(Path(asked.work_dir or f"work_dirs/compare_{size}"), jobs, log)
+        self.asked = asked
+        self.images: dict[Split, TrainingImages] = {}  # after ``plan``, if there are any
+        self.equal = [*dict.fromkeys(asked.equal)]
+        self._command = command
         if asked.reference == ALL:
             raise UserValueError("--reference must be one method, but got all; name one of them.")
         methods = choose_methods([*asked.methods, asked.reference])
@@ -72,65 +78,75 @@ class Comparison:
             found = read_images(Path(asked.data), "test")
             log(found.labelled.describe())
             read_masks(asked.data, found, log=log)
-        jobs = jobs_of_machine(asked.jobs)
-        # CPU time is measured with one thread.
-        self._jobs = jobs if jobs.groups else replace(jobs, threads=1)
 
-    @cached_property
-    def images(self) -> dict[Split, TrainingImages]:
-        """The images of the runs, if they exist; the work dir is claimed for them."""
-        asked, setting = self.asked, self.setting
-        data, writes = setting.data, not asked.dry_run
-        if writes:
-            shared = {**vars(setting), "data": asked.data and str(data)}
-            shared |= {"tune": True} if asked.tune else {}
-            claim(self.work_dir, "compare.json", "a comparison", shared)
-            if not asked.data:
-                generate_sample(self.work_dir, self._log)
-        splits: list[Split] = ["test", "held-out"] if asked.tune else ["test"]
-        images: dict[Split, TrainingImages] = {}
-        for split in splits if data.exists() else ():
-            images[split] = list_images(self.work_dir / "lists", data, split, writes=writes)
-            check_images(setting, [*self.methods.values()], images[split])
-        return images
+    def settings(self) -> dict[str, Any]:
+        """Return size, data, length and batch; the user's own data are named."""
+        data = self.asked.data and str(self.setting.data)
+        tune = {"tune": True} if self.asked.tune else {}
+        return {**vars(self.setting), "data": data, **tune}
+
+    def plan(self, *, writes: bool = True) -> None:
+        """Claim the work dir, draw the scenes, and list the images of the runs if they exist."""
+        super().plan(writes=writes)
+        if writes and not self.asked.data:
+            generate_sample(self.work_dir, self.log)
+        data = self.setting.data
+        if not data.exists():
+            return
+        splits: list[Split] = ["test", "held-out"] if self.asked.tune else ["test"]
+        for split in splits:
+            found = list_images(self.work_dir / "lists", data, split, writes=writes)
+            check_images(self.setting, [*self.methods.values()], found)
+            self.images[split] = found
 
     def run(self) -> int:
-        """Do what is missing, then report; return how many runs have failed."""
+        """Measure the paces and tune if needed, do the missing runs, and report."""
         paces = self.pace_runs()
         if not all(run.is_complete for run in paces):
-            announce("paces", paces, self._log)
-            require_all("the paces", execute_runs(paces, replace(self._jobs, num=1), self._log))
+            announce("paces", paces, self.log)
+            require_all("the paces", execute_runs(paces, replace(self.jobs, num=1), self.log))
         if tuning := self.tuning_runs():
-            announce("tuning", tuning, self._log)
+            announce("tuning", tuning, self.log)
             done = execute_runs(
-                tuning, self._jobs, self._log, lambda _: write_files(self.work_dir, self._files())
+                tuning, self.jobs, self.log, lambda _: write_files(self.work_dir, self.tables())
             )
             require_all("the tuning", done)
-        return run_all("runs", self._runs(), self._jobs, self._log, self._files, self.work_dir)
+        return super().run()
 
     def describe(self) -> None:
         """Log what ``run`` would do, as far as images and paces are known."""
         if not (self.images and all(run.is_complete for run in self.pace_runs())):
-            self._log("runs: unknown until the paces are measured, as the command does")
+            self.log("runs: unknown until the paces are measured, as the command does")
             return
         if tuning := self.tuning_runs():
-            announce("tuning", tuning, self._log, each=True)
-        announce("runs", self._runs(), self._log, each=True)
+            announce("tuning", tuning, self.log, each=True)
+        super().describe()
 
     def report(self) -> Report:
         """Return the complete runs of this call, whenever they were done."""
-        tables = {}
+        tables: dict[Equal, dict[str, list[Result]]] = {}
         for equal, runs in self.final_runs().items():
             found = results_of(runs)
-            own = {key: [each for each in found if each["method"] == key] for key in self.methods}
-            tables[equal] = {key: results for key, results in own.items() if results}
-        about = (self.methods, self.setting.size, self.pace)
-        tuning, choices = results_of(self.tuning_runs()), self.choices()
-        return Report(*about, tables, self.reference, tuning, choices, self._command)
+            tables[equal] = {}
+            for key in self.methods:
+                own = [each for each in found if each["method"] == key]
+                if own:
+                    tables[equal][key] = own
+        return Report(
+            self.methods,
+            self.setting.size,
+            self.pace,
+            tables,
+            self.reference,
+            results_of(self.tuning_runs()),
+            self.choices(),
+            self._command,
+        )
 
     def pace_run(self, method: Method) -> Run:
         """Return the run that times a method and SS-PRL."""
-        setting, images = self.setting, self.images["test"]
+        setting = self.setting
+        images = self.images["test"]
         measured = {}
         for each in (SSPRL, method):
             inputs = self.run_of(each, setting.epochs, 0, 1.0, "test").inputs or {}
@@ -141,7 +157,7 @@ class Comparison:
             "images": images.digest,
             "batch_size": setting.batch_size,
         }
-        steps = self.num_seeds * setting.epochs * (images.num_images // setting.batch_size)
+        steps = self.asked.seeds * setting.epochs * (images.num_images // setting.batch_size)
         folder = self.work_dir / "paces" / method.key
         return Run(
             name=f"pace of {method.title}",
@@ -170,7 +186,7 @@ class Comparison:
         return epochs_for_equal(equal, self.setting.epochs, pace, method.key, steps)
 
     def choices(self) -> dict[Length, float]:
-        """Return the factors of the learning rates whose tuning is complete."""
+        """Return the factor of each learning rate, where the tuning is complete."""
         scores: dict[Length, dict[float, list[float]]] = {}
         for each in results_of(self.tuning_runs()):
             own = scores.setdefault((each["method"], each["epochs"]), {})
@@ -183,11 +199,10 @@ class Comparison:
         found: dict[Equal, list[PretrainRun]] = {}
         for equal in self.equal:
             lengths = [(method, self.epochs(method, equal)) for method in self.methods.values()]
-            found[equal] = [
-                self.run_of(method, epochs, seed, choices.get((method.key, epochs), 1.0), "test")
-                for seed in range(self.num_seeds)
-                for method, epochs in lengths
-            ]
+            found[equal] = []
+            for seed, (method, epochs) in product(range(self.asked.seeds), lengths):
+                factor = choices.get((method.key, epochs), 1.0)
+                found[equal].append(self.run_of(method, epochs, seed, factor, "test"))
         return found
 
     def tuning_runs(self) -> list[PretrainRun]:
@@ -205,7 +220,8 @@ class Comparison:
         self, method: Method, epochs: int, seed: int, factor: float, split: Split
     ) -> PretrainRun:
         """Return one run; ``factor`` multiplies the learning rate."""
-        images, setting = self.images[split], self.setting
+        setting = self.setting
+        images = self.images[split]
         name = f"{method.key}-{epochs}ep-lr{factor:.3g}-seed{seed}"
         folder = self.work_dir / _FOLDERS[split] / name
         rate = "" if factor == 1 else f", lr x {factor:.3g}"
@@ -222,6 +238,7 @@ class Comparison:
             "images": images.digest,
             "image_px": IMAGE_PX[setting.size],
         }
+
         read = {
             "trains": method.trains,
             "options": options,
@@ -237,12 +254,12 @@ class Comparison:
             settings=settings,
         )
 
-    def _runs(self) -> list[PretrainRun]:
+    def runs(self) -> list[PretrainRun]:
         """Return the runs of all tables, each once, seed after seed."""
         tables = self.final_runs().values()
-        found = {run.folder: run for runs in tables for run in runs}
+        found = {run.folder: run for run in chain(*tables)}
         return sorted(found.values(), key=lambda run: run.settings["seed"])
 
-    def _files(self, *_: Mapping[PretrainRun, RunOutcome]) -> Files:
+    def tables(self, outcomes: Mapping[PretrainRun, RunOutcome] | None = None) -> Files:
         """Return all tables, from the result files of the runs."""
         return self.report().files()

@@ -21,7 +21,6 @@ from mmengine.runner import Runner
 
 from ...config.at_size import read_at_size
 from ...distillation import TeacherHook
-from ...engine.launch import launch, prepare_train_config
 from ...engine.stopwatch import work_ns
 from ...engine.troubles import is_collapsed
 from ...features.backbone import load_backbone
@@ -29,6 +28,7 @@ from ...features.extract import FeatureOptions
 from ...models.unwrap import unwrap
 from ...probing.data import read_masks
 from ...probing.linear import score_features
+from ...runs.train import train_in_process
 from ...saving.checkpoint_checks import NotFiniteError
 from ...system.environment import source_commit
 from ...weights import RANDOM, load_network
@@ -43,13 +43,14 @@ class Meter(Hook):
     """Draws the backbone as the row of random weights does, and measures the training.
 
     Equal seeds thus give equal backbones, whatever else a method's model draws. A config that names
-    ``weights`` starts from these. Seconds of steps whose results were lost do not count.
+    ``weights`` starts from these. Steps that a kill has undone do not count.
     """
 
     measured: dict[str, Any]
 
     def __init__(self, config: Config, seed: int) -> None:
-        self.config, self.seed = config, seed
+        self.config = config
+        self.seed = seed
         self._now = work_ns()
 
     def before_train(self, runner: Runner) -> None:
@@ -109,7 +110,7 @@ def train_and_probe(folder: Path) -> None:
 
 
 def _probe(weights: str, settings: dict[str, Any]) -> dict[str, float]:
-    """Return mAP of frozen features, mIoU if the images have masks, and those of a constant."""
+    """Return mAP of frozen features, mIoU if the images have masks, and a constant's."""
     config = read_at_size(settings["config"], settings["size"])
     model = load_backbone(weights, config, image_px=settings["image_px"], seed=settings["seed"])
     images = read_images(Path(settings["data"]), settings["split"])
@@ -125,18 +126,18 @@ def _probe(weights: str, settings: dict[str, Any]) -> dict[str, float]:
 
 def _train(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
     config = read_at_size(settings["config"], settings["size"])
+    meter = Meter(config, settings["seed"])
     resumes = any(not path.stem.endswith("_backbone") for path in folder.glob("*.pth"))
-    cfg = prepare_train_config(
+    name = f"{folder.name}_{time.time_ns()}"  # mmengine's is unique per second only
+    cfg = train_in_process(
         copy.deepcopy(config),
-        work_dir=folder,
+        folder,
+        amp=get_device() == "cuda",
         resume="auto" if resumes else None,
         overwrite=not resumes,
-        amp=get_device() == "cuda",
-        cfg_options=settings["options"],
+        cfg_options={**settings["options"], "experiment_name": name},
+        hooks=[meter],
     )
-    cfg.experiment_name = f"{folder.name}_{time.time_ns()}"  # mmengine's is unique per second only
-    meter = Meter(config, settings["seed"])
-    launch(cfg, "train", overwrite=not resumes, hooks=[meter])
     backbone = folder / f"{Path(config.filename).stem}_backbone.pth"
     last = folder / f"epoch_{cfg.train_cfg.max_epochs}.pth"
     return {**meter.measured, "weights": (backbone if backbone.exists() else last).name}

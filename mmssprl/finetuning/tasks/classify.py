@@ -38,7 +38,8 @@ class Classify(Task):
 
     def configure(self, cfg: Config, image_px: int) -> None:
         """Set the head, the loss and the crops."""
-        one, many = cfg.pop("of_one_label"), cfg.pop("of_many_labels")
+        one = cfg.pop("of_one_label")
+        many = cfg.pop("of_many_labels")
         kind = one if self.facts["single_label"] else many
         in_channels = cfg.model.head.in_channels
         if self.facts["single_label"]:
@@ -68,12 +69,14 @@ class Classify(Task):
         (metric,) = metrics
         if self.facts["single_label"]:
             found = metric.evaluate(len(metric.results))["confusion_matrix/result"]
-            right, of_class = found.diagonal(), found.sum(1)
+            right = found.diagonal()
+            of_class = found.sum(1)
             each = [
                 100 * (r / n).item() if n else None for r, n in zip(right, of_class, strict=True)
             ]
             total = {"accuracy": 100 * (right.sum() / of_class.sum()).item()}
             return Scores(total, ["accuracy %"], [[x] for x in each], found.tolist())
+
         scores, truth = (torch.stack(column) for column in zip(*metric.results, strict=True))
         mean, areas = mean_average_precision(scores, truth)
         each = [None if np.isnan(area) else 100 * float(area) for area in areas]
@@ -92,10 +95,10 @@ class Classify(Task):
         self, out: Path, names: Sequence[str], predictions: Sequence[NDArray[np.float32]]
     ) -> list[str]:
         """Write a CSV with the best class and all scores of each image."""
-        rows = [
-            [name, self.classes[int(scores.argmax())], *(f"{score:.4f}" for score in scores)]
-            for name, scores in zip(names, predictions, strict=True)
-        ]
+        rows = []
+        for name, scores in zip(names, predictions, strict=True):
+            best = self.classes[int(scores.argmax())]
+            rows.append([name, best, *(f"{score:.4f}" for score in scores)])
         path = out / "scores.csv"
         write_whole(path, csv_table(["image", "best", *self.classes], rows))
         return [f"scores of {len(self.classes)} classes: {path}"]

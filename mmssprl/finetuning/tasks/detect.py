@@ -63,18 +63,20 @@ class Detect(Task):
         """Return the objects, best first."""
         found = sample.pred_instances.cpu()
         height, width = sample.ori_shape[:2]
-        objects = [
-            {
+        objects = []
+        for label, score, (left, top, right, bottom) in zip(
+            found.labels.tolist(), found.scores.tolist(), found.bboxes.tolist(), strict=True
+        ):
+            box = (left, top, right - left, bottom - top)
+            thing: dict[str, Any] = {
                 "category_id": label + 1,
-                "bbox": [round(x, 2) for x in (left, top, right - left, bottom - top)],
-                "area": round((right - left) * (bottom - top), 2),
+                "bbox": [round(x, 2) for x in box],
+                "area": round(box[2] * box[3], 2),
                 "iscrowd": 0,
                 "score": round(score, 5),
             }
-            for label, score, (left, top, right, bottom) in zip(
-                found.labels.tolist(), found.scores.tolist(), found.bboxes.tolist(), strict=True
-            )
-        ]
+            objects.append(thing)
+
         if self.facts["masks"]:
             # (H, W, N) of the image's size; pycocotools encodes column by column.
             bits = np.asfortranarray(found.masks.numpy().transpose(1, 2, 0).astype(np.uint8))
@@ -91,7 +93,8 @@ class Detect(Task):
     def score(self, metrics: Sequence[BaseMetric]) -> Scores:
         """Return COCO's AP of boxes, and of masks if there are any."""
         total: dict[str, float] = {}
-        heads, columns = [], []
+        heads: list[str] = []
+        columns: list[list[float | None]] = []
         for metric, kind in zip(metrics, ("box", "mask"), strict=False):
             found = metric.evaluate(len(metric.results))
             # mmdet gives no score if nothing was found, and -1 if val has no object.
@@ -109,9 +112,11 @@ class Detect(Task):
         from mmdet.structures import DetDataSample
         from mmdet.visualization import DetLocalVisualizer
 
-        size, picture = picture.shape[:2], resized(picture)
+        size = picture.shape[:2]
+        picture = resized(picture)
         found = sample.pred_instances
-        shown = DetDataSample(pred_instances=_resized(found[found.scores > _SURE], size, picture))
+        is_sure = found.scores > _SURE
+        shown = DetDataSample(pred_instances=_resized(found[is_sure], size, picture))
         # Without labels mmdet sets an empty gt_instances.
         has_labels = "bboxes" in sample.get("gt_instances", ())
         if has_labels:
@@ -126,23 +131,23 @@ class Detect(Task):
         self, out: Path, names: Sequence[str], predictions: Sequence[Prediction]
     ) -> list[str]:
         """Write COCO's annotation file, each annotation with its score."""
-        entries = [
-            {"image_id": number, **thing}
-            for number, (_, objects) in enumerate(predictions, 1)
-            for thing in objects
-        ]
+        images: list[dict[str, Any]] = []
+        annotations: list[dict[str, Any]] = []
+        for name, ((width, height), objects) in zip(names, predictions, strict=True):
+            image_id = len(images) + 1
+            images.append({"id": image_id, "file_name": name, "width": width, "height": height})
+            for thing in objects:
+                annotations.append({"id": len(annotations) + 1, "image_id": image_id, **thing})
+
         content = {
             "info": {"description": "by mmssprl"},
-            "images": [
-                {"id": number, "file_name": name, "width": size[0], "height": size[1]}
-                for number, (name, (size, _)) in enumerate(zip(names, predictions, strict=True), 1)
-            ],
+            "images": images,
             "categories": [{"id": k, "name": name} for k, name in enumerate(self.classes, 1)],
-            "annotations": [{"id": number, **entry} for number, entry in enumerate(entries, 1)],
+            "annotations": annotations,
         }
         path = out / "predictions.json"
         write_whole(path, json.dumps(content))
-        return [f"{len(content['annotations'])} objects: {path}"]
+        return [f"{len(annotations)} objects: {path}"]
 
 
 def _write_name(draw: Any, size: tuple[int, ...], text: str, at: Tensor, **options: Any) -> None:

@@ -48,7 +48,8 @@ class Segment(Task):
     def read(self, sample: Any) -> bytes:
         """Return the label image."""
         labels = sample.pred_sem_seg.data[0].cpu().numpy().astype(np.uint8)
-        image, file = Image.fromarray(labels), io.BytesIO()
+        image = Image.fromarray(labels)
+        file = io.BytesIO()
         image.putpalette(palette().tobytes())  # its pixels are indices from now on
         image.save(file, format="PNG")
         return file.getvalue()
@@ -67,10 +68,9 @@ class Segment(Task):
             "mIoU": 100 * float(np.nanmean(found["IoU"])),
             "right pixels": 100 * float(found["aAcc"]),
         }
-        shares = [
-            [None if math.isnan(share) else 100 * share for share in of_class]
-            for of_class in zip(found["IoU"].tolist(), found["Acc"].tolist(), strict=True)
-        ]
+        shares = []
+        for of_class in zip(found["IoU"].tolist(), found["Acc"].tolist(), strict=True):
+            shares.append([None if math.isnan(share) else 100 * share for share in of_class])
         return Scores(total, ["IoU %", "found %"], shares)
 
     def draw(self, picture: NDArray[np.uint8], sample: Any) -> NDArray[np.uint8]:

@@ -4,8 +4,9 @@ Legend: V views, P patches per view, px side of a crop, N_g crops in resolution 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from ...errors import UserValueError
 from ...models import is_pretraining
 from ...models.protocol import Region
 from ...pyramid import PyramidLevel, ViewSlot
-from ...registry import MODELS, TRANSFORMS
+from ...registry import MODELS, TRANSFORMS, class_of
 
 _CELL_INCHES = 2.3
 _GAP = 0.04
@@ -99,18 +100,12 @@ def cut_views(cfg: Config, pixels: Tensor) -> list[DrawnSlot]:
     ):
         torch.manual_seed(0)
         transforms = [TRANSFORMS.build(spec) for spec in pipeline]
+        placing = [TRANSFORMS.build(_with_places(spec)) for spec in pipeline]
         model = MODELS.build(cfg.model)
 
-    def make_sample() -> dict[str, Any]:
-        results = {"img": pixels, "img_path": "", "crop_seed": (0, 0, 0)}
-        for transform in transforms:
-            results = transform(results)
-        return results
-
-    sample = make_sample()
-    for transform in transforms:
-        transform.with_places = True
-    places = make_sample().get("data_samples", {}).get("places")  # not of pasted crops
+    sample = _make_sample(transforms, pixels)
+    placed = _make_sample(placing, pixels)
+    places = placed.get("data_samples", {}).get("places")  # not of pasted crops
     preprocessor = model.data_preprocessor
     with torch.no_grad():
         batch = preprocessor(stack_views([sample]), training=True)
@@ -166,6 +161,21 @@ def _view_tiles(views: NDArray[np.uint8], what: str, regions: Sequence[Region]) 
         names = ", in black ".join(region.name for region in own)
         found.append(Tile(tiles, f"{_NAMES[view]}, {what}", names, colour))
     return found
+
+
+def _with_places(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a transform's config that also returns the box of each crop, if it can."""
+    kind = class_of(spec["type"], TRANSFORMS)
+    can = kind is not None and "with_places" in signature(kind).parameters
+    return {**spec, "with_places": True} if can else {**spec}
+
+
+def _make_sample(transforms: Sequence[Any], pixels: Tensor) -> dict[str, Any]:
+    """Return the sample of an image, cut in the same way by each call."""
+    results: dict[str, Any] = {"img": pixels, "img_path": "", "crop_seed": (0, 0, 0)}
+    for transform in transforms:
+        results = transform(results)
+    return results
 
 
 def _boxes_tile(pixels: Tensor, drawn: DrawnSlot) -> Tile:

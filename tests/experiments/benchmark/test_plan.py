@@ -4,8 +4,9 @@ from mmengine.config import Config
 
 from mmssprl.config.reading import read_config_file
 from mmssprl.datasets.scenes import generate_scenes
+from mmssprl.experiments.benchmark.plan import BenchmarkPlan
 from mmssprl.experiments.benchmark.protocols import WeightsRow
-from mmssprl.experiments.benchmark.start import Benchmark, BenchmarkPlan
+from mmssprl.experiments.benchmark.start import Benchmark
 from mmssprl.experiments.options import BenchmarkOptions
 from mmssprl.experiments.run import Run, RunOutcome
 
@@ -21,11 +22,12 @@ def scenes(tmp_path_factory):
 
 @pytest.fixture
 def plan(tmp_path):
-    def plan(rows, names, data, *, size="scenes", seeds=1, may_lack=False):
+    def plan(rows, names, data, *, size="scenes", seeds=1, may_lack_data=False):
         asked = {"size": size, "seeds": seeds, "work_dir": str(tmp_path / "work")}
         benchmark = Benchmark(BenchmarkOptions(weights=("random",), **asked), lambda line: None)
-        benchmark.rows, benchmark.protocols = rows, [protocol(name, size) for name in names]
-        return benchmark.make_plan(data, may_lack=may_lack)
+        benchmark.rows = rows
+        benchmark.protocols = [protocol(name, size) for name in names]
+        return benchmark.plan_runs(data, may_lack_data=may_lack_data)
 
     return plan
 
@@ -65,7 +67,7 @@ def test_configs_hold_data_weights_and_seed(name, part, plan, scenes, tmp_path, 
 def test_a_missing_package_is_refused_before_missing_data(plan, scenes, monkeypatch):
     monkeypatch.setattr("mmssprl.config.run_checks.missing_package", {"mmdet": "mmdet"}.get)
     with pytest.raises(RuntimeError, match="needs mmdet, .*transfer.txt"):
-        plan([RANDOM], ["linear-coco", "detection"], scenes / "later", may_lack=True)
+        plan([RANDOM], ["linear-coco", "detection"], scenes / "later", may_lack_data=True)
     assert len(plan([RANDOM], ["linear-coco"], scenes).runs) == 1
 
 
@@ -96,7 +98,8 @@ def test_supervised_is_trained_here_from_random_weights(plan, scenes, tmp_path):
 
 
 def test_supervised_is_torchvisions_at_full_size_alone(plan, tmp_path, monkeypatch):
-    fetched, full = [], {"size": "paper", "may_lack": True}
+    fetched = []
+    full = {"size": "paper", "may_lack_data": True}
     monkeypatch.setattr("mmssprl.weights.backbone.supervised_state", fetched.append)
     found = plan([SUPERVISED], ["linear-voc"], tmp_path, **full)
     assert found.trainings == {}

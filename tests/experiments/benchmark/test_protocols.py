@@ -77,7 +77,8 @@ def test_words_and_files_without_a_description_keep_the_protocols_backbone(tmp_p
 
 def test_words_take_the_backbone_of_the_files_unless_there_are_two(tmp_path):
     other = {**NARROW, "base_channels": 4}
-    first, second = str(save_backbone(tmp_path / "a/a.pth")), tmp_path / "b/b.pth"
+    first = str(save_backbone(tmp_path / "a/a.pth"))
+    second = tmp_path / "b/b.pth"
     files = [first, str(save_backbone(second, other))]
     assert [row.backbone for row in find_weights(files)] == [NARROW, other]
     for word in WORDS:

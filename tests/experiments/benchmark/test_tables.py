@@ -23,7 +23,8 @@ def build(number, *values, size="paper"):
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_rows_are_those_of_the_paper(number):
-    table, first = build(number), "Random"
+    table = build(number)
+    first = "Random"
     both = [f"{name}, {data}" for data in ("COCO", "ImageNet") for name in METHODS]
     if number == 1:
         both = [*both[:8], "Supervised, ImageNet", *both[8:]]
@@ -63,7 +64,8 @@ def test_weights_belong_to_the_row_of_their_config(tmp_path):
     assert [*build(4, coco, imagenet).weights] == ["all terms"]  # the other is of table 1
     assert [*build(2, coco).weights] == ["Random", "SS-PRL, COCO"]
     assert [*build(1, "supervised").weights] == ["Supervised, ImageNet"]  # torchvision's
-    stray, again = weights_of(tmp_path / "stray.pth"), weights_of(tmp_path / "b" / coco.name)
+    stray = weights_of(tmp_path / "stray.pth")
+    again = weights_of(tmp_path / "b" / coco.name)
     with pytest.raises(ValueError, match=f"{stray} belongs to no row .*; rename it"):
         build(1, stray)
     with pytest.raises(ValueError, match="one file of weights, but .* leave one"):

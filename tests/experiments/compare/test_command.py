@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from helpers.datasets.labelled_folders import write_coco
-from helpers.experiments.tiny_compare import comparison, rows, stay_in_process
+from helpers.experiments.tiny_compare import comparison, planned, rows, stay_in_process
 from helpers.models.small_contrast import make_model
 from mmengine.config import Config
 from mmengine.logging import MessageHub
@@ -23,7 +23,9 @@ from mmssprl.weights import load_network
 def calls(tmp_path_factory):
     """Do a call in one work dir, and return its lines and the folders in which it has worked."""
     root = tmp_path_factory.mktemp("compare")
-    data, work_dir, starts = write_coco(root / "data", 24, 12), root / "work", {}
+    data = write_coco(root / "data", 24, 12)
+    work_dir = root / "work"
+    starts = {}
 
     def record(meter, runner, *args, **kwargs):
         if runner.iter == 0:
@@ -39,10 +41,12 @@ def calls(tmp_path_factory):
         def call(**changes):
             del folders[:]
             lines = []
-            assert comparison(work_dir, data, log=lines.append, **changes).run() == 0
+            assert comparison(work_dir, data, log=lines.append, **changes).start() == 0
             return lines, list(folders)
 
-        call.data, call.work_dir, call.starts = data, work_dir, starts
+        call.data = data
+        call.work_dir = work_dir
+        call.starts = starts
         yield call
 
 
@@ -94,7 +98,8 @@ def test_equal_seeds_start_with_equal_backbones_and_see_the_images_in_one_order(
 def test_a_config_with_weights_starts_from_them(calls, first):
     config = BY_KEY["swav"].config_at("scenes")
     drawn = load_network("random", config, seed=5).state_dict()
-    weights, own = calls.work_dir.parent / "start.pth", calls.work_dir.parent / "goes_on.py"
+    weights = calls.work_dir.parent / "start.pth"
+    own = calls.work_dir.parent / "goes_on.py"
     torch.save({"state_dict": drawn}, weights)
     config.weights = str(weights)
     own.write_text("".join(f"{key} = {value!r}\n" for key, value in config.to_dict().items()))
@@ -105,15 +110,16 @@ def test_a_config_with_weights_starts_from_them(calls, first):
 
 def test_paces_count_the_operations_of_a_step(calls, first):
     flops = {}
-    for run in comparison(calls.work_dir, calls.data, seeds=1).pace_runs():
+    for run in planned(calls.work_dir, calls.data, seeds=1).pace_runs():
         values = run.work(1)
-        assert all(len(turn) == 1 for turns in values["turns"].values() for turn in turns)
+        for turns in values["turns"].values():
+            assert [*map(len, turns)] == [1] * len(turns)
         flops |= values["flops"]
     assert 3 < flops["ssprl"] / flops["swav"] < 8  # SS-PRL cuts 28 crops, SwAV 2 of them
 
 
 def test_a_stopped_run_resumes_from_its_checkpoint(calls, first, monkeypatch):
-    found = comparison(calls.work_dir, calls.data, seeds=2, equal=("epochs",))
+    found = planned(calls.work_dir, calls.data, seeds=2, equal=("epochs",))
     runs = found.final_runs()["epochs"]
     [run] = [run for run in runs if run.folder.name == "swav-1ep-lr1-seed1"]
 
@@ -154,8 +160,9 @@ def test_loss_and_collapse_are_those_of_the_last_epoch(spreads, rank, collapsed)
     hub = MessageHub(f"two epochs of two steps, {rank} and {spreads}")
     for spread, loss in zip(spreads, (9.0, 8.0, 3.0, 1.0), strict=True):
         hub.update_scalars({"train/embedding_spread": spread, "train/loss": loss})
-    for each in () if rank is None else (30.0, rank):  # of some steps only
-        hub.update_scalar("train/effective_rank", each)
+    if rank is not None:  # of some steps only
+        hub.update_scalar("train/effective_rank", 30.0)
+        hub.update_scalar("train/effective_rank", rank)
     loader = DataLoader(range(16), batch_size=8)
     meter = Meter(Config({}), seed=0)
     hub.update_info("compare_seconds", 1.0)

@@ -37,7 +37,8 @@ def test_all_turns_take_at_most_a_tenth_of_the_runs(run_steps, limit_s, tmp_path
     def launch(cfg, kind, hooks):
         [watch] = hooks
         limits.append((watch.most, watch.max_seconds))
-        watch.seconds, watch.flops = [1.0], 3 * watch.counts_flops
+        watch.seconds = [1.0]
+        watch.flops = 3 * watch.counts_flops
         watch.runner = SimpleNamespace(hooks=[])
 
     monkeypatch.setattr(pace, "launch", launch)

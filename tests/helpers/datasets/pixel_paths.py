@@ -20,7 +20,7 @@ from mmssprl.console.quiet import import_quietly
 from mmssprl.datasets.channel_images import read_as
 from mmssprl.datasets.image_reading import FORMATS
 from mmssprl.features.extract import Images
-from mmssprl.finetuning import predict, start
+from mmssprl.finetuning import predict, scores
 
 WIDTH, HEIGHT = 48, 32
 TURNED = ("JPEG", "PNG", "WEBP", "TIFF", "AVIF")
@@ -105,8 +105,8 @@ def of_sheet(task, folder):
     """The pictures at the end of a fine-tuning."""
     cfg = Config.fromfile(CONFIGS / f"_base_/finetune_{task}.py")
     dataset = _labelled(folder, cfg, _steps(cfg.test_dataloader.dataset.pipeline))
-    with patch.object(start, "SHEET_IMAGES", len(dataset)):
-        for tile in start._drawn(_Model(), dataset, _Task()):
+    with patch.object(scores, "SHEET_IMAGES", len(dataset)):
+        for tile in scores.draw_predictions(_Model(), dataset, _Task()):
             yield tile.name, tile.picture
 
 

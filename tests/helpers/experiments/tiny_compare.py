@@ -34,6 +34,13 @@ def comparison(work_dir, data, *, batch_size=8, log=lambda line: None, **changes
     return Comparison(options, batch_size=batch_size, command="python -m mmssprl compare", log=log)
 
 
+def planned(work_dir, data, **changes):
+    """A comparison that has claimed its work dir."""
+    found = comparison(work_dir, data, **changes)
+    found.plan()
+    return found
+
+
 def stay_in_process(monkeypatch):
     """Do the work of runs in this process, with short paces; return their folders."""
     works = {pace.__name__: pace.time_steps, training.__name__: training.train_and_probe}

@@ -20,7 +20,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.datasets.scenes.generate import draw_scene
 from mmssprl.engine import larc
-from mmssprl.functional import photometric
+from mmssprl.functional import _cpu_batch, photometric
 from mmssprl.pyramid import ViewLayout
 from mmssprl.registry import MODELS
 
@@ -71,8 +71,8 @@ def our_loader(folder: str | Path, layout: ViewLayout) -> UnlabeledImages:
 def device_path() -> Iterator[None]:
     """Take the paths of a device, in augmentation and LARC, on the CPU."""
     with (
-        mock.patch.object(photometric, "params_are_free", return_value=False),
-        mock.patch.object(larc, "_on_cpu", return_value=False),
+        mock.patch.object(_cpu_batch, "augment", photometric.augment_on_device),
+        mock.patch.object(larc, "_norms", larc.norms_on_device),
     ):
         yield
 

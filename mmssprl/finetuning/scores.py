@@ -1,0 +1,122 @@
+"""Score a fine-tuning, and draw some of its predictions."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cv2
+import torch
+from mmengine.config import Config
+from mmengine.dataset import pseudo_collate
+from mmengine.evaluator import Evaluator
+from mmengine.registry import DefaultScope
+from mmengine.runner import Runner
+
+from ..config.reading import read_config_file
+from ..console.progress import watch
+from ..console.quiet import quiet
+from ..console.tables import csv_table
+from ..datasets.loader_processes import prepare_loaders
+from ..drawing.sheets import Tile, draw_grid, spread
+from ..engine.history import read_validations
+from ..saving.run_files import require_newest
+from ..saving.run_record import SCORES
+from ..system.outputs import write_figure, write_whole
+from .config import task_of
+from .model import load_model
+from .tasks import Scores, Task
+
+SHEET_IMAGES = 8
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Results of a fine-tuning."""
+
+    scores: Scores  # of the validation images, after the last epoch
+    checkpoint: Path
+    files: list[Path]  # with scores and pictures
+    best: dict[str, Any]  # epoch, score in percent and file of the best epoch; may be empty
+
+
+def score_run(config: Path) -> Outcome:
+    """Score the newest checkpoint of a run, and draw some predictions next to the labels."""
+    work_dir = config.parent
+    cfg = read_config_file(config)
+    checkpoint = require_newest(work_dir)
+    task = task_of(cfg)
+    model = load_model(cfg, checkpoint)
+    files = [work_dir / name for name in SCORES]
+    table, content, picture = files
+
+    in_scope = DefaultScope.overwrite_default_scope(cfg.default_scope)
+    with quiet(), in_scope, torch.inference_mode():
+        loader = Runner.build_dataloader(cfg.test_dataloader)
+        prepare_loaders({"test_dataloader": loader}, log=str)  # the training has said it
+        evaluator = Evaluator(task.metrics(work_dir / "labels" / "val.json"))
+        evaluator.dataset_meta = {"classes": task.classes}
+        for batch in watch(loader, "scoring val", total=len(loader)):
+            evaluator.process(model.test_step(batch), batch)
+        scores = task.score(evaluator.metrics)
+
+    best = find_best(work_dir, task)
+    write_whole(table, _table_of_classes(cfg, task, scores))
+    write_whole(content, json.dumps(_content(cfg, task, scores, best), indent=2) + "\n")
+    in_scope = DefaultScope.overwrite_default_scope(cfg.default_scope)
+    with quiet(), in_scope, torch.inference_mode():
+        tiles = draw_predictions(model, loader.dataset, task)
+    rows_of_two = [tiles[i : i + 2] for i in range(0, len(tiles), 2)]
+    write_figure(picture, draw_grid(rows_of_two, side_inches=4.8))
+    return Outcome(scores, checkpoint, files, best)
+
+
+def _table_of_classes(cfg: Config, task: Task, scores: Scores) -> str:
+    """Return CSV of each class's images and scores, those with most images in val first."""
+    of_class = cfg.finetuning.of_class
+    rows = []
+    for name, in_train, in_val, values in zip(
+        task.classes, of_class["train"], of_class["val"], scores.per_class, strict=True
+    ):
+        shown = ["-" if value is None else f"{value:.1f}" for value in values]
+        rows.append([name, in_train, in_val, *shown])
+    rows.sort(key=lambda row: (-row[2], -row[1]))
+    return csv_table(["class", "train images", "val images", *scores.heads], rows)
+
+
+def _content(cfg: Config, task: Task, scores: Scores, best: dict[str, Any]) -> dict[str, Any]:
+    """Return the scores, ready for JSON."""
+    sizes = {f"num_{split}": num for split, num in cfg.finetuning.num_images.items()}
+    per_class: dict[str, dict[str, float | None]] = {}
+    for name, values in zip(task.classes, scores.per_class, strict=True):
+        per_class[name] = dict(zip(scores.heads, values, strict=True))
+
+    content: dict[str, Any] = {**scores.total, **sizes, "per_class": per_class}
+    if best:
+        content["best"] = best
+    if scores.confusion is not None:
+        content["confusion"] = scores.confusion
+    return content
+
+
+def draw_predictions(model: Any, dataset: Any, task: Task) -> list[Tile]:
+    """Predict some images again and draw them; keeping all samples would take too much memory."""
+    tiles = []
+    for index in spread(len(dataset), SHEET_IMAGES):
+        (sample,) = model.test_step(pseudo_collate([dataset[index]]))
+        # The pixels that were predicted, in BGR: a config of an older version reads by mmcv.
+        loaded = dataset.pipeline.transforms[0]({"img_path": sample.img_path})
+        picture = cv2.cvtColor(loaded["img"], cv2.COLOR_BGR2RGB)
+        tiles.append(Tile(task.draw(picture, sample), name=Path(sample.img_path).name))
+    return tiles
+
+
+def find_best(work_dir: Path, task: Task) -> dict[str, Any]:
+    """Return epoch, score in percent and file of the best epoch; empty if none was kept."""
+    key, _, factor = task.val_score
+    scores = read_validations(work_dir, key)
+    for path in work_dir.glob("best_*_epoch_*.pth"):
+        epoch = int(path.stem.rpartition("_")[2])
+        if epoch in scores:
+            return {"epoch": epoch, "score": factor * scores[epoch], "file": path.name}
+    return {}
