@@ -78,8 +78,8 @@ class ConvertCommand(Overwriting):
 def format_conversion(report: "ConvertReport") -> str:
     """Return the lines that `convert` prints."""
     lines = [
-        f"read from {report.branch}",
-        f"backbone: ResNet-{report.backbone['depth']}, {len(report.branch.tensors)} tensors",
+        f"read from {report.network}",
+        f"backbone: ResNet-{report.backbone['depth']}, {len(report.network.tensors)} tensors",
     ]
     for what, groups in (("initialised", report.completed), ("heads kept", report.kept)):
         counts = ", ".join(f"{name} {count}" for name, count in groups.items())

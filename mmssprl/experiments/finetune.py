@@ -15,7 +15,7 @@ from ..finetuning.options import FinetuneOptions
 from ..finetuning.start import fine_tune, labels_for
 from ..runs.work_dirs import claim, digest
 from ..system.stopping import signals
-from ..weights import RANDOM, SUPERVISED, split_timm, whole_path
+from ..weights import WORDS, Source, whole_path
 from .execute import Log, jobs_of_machine, run_all
 from .report import Files
 from .run import SETTINGS, Run, RunOutcome, module_command, read_json, run_module
@@ -48,8 +48,7 @@ class FinetuneRequest:
     @property
     def backbone_from(self) -> str | None:
         """The file whose backbone all rows have; None if there is no file."""
-        is_word = self.weights in (RANDOM, SUPERVISED)
-        return None if is_word else whole_path(self.weights)
+        return None if Source.of(self.weights).word else whole_path(self.weights)
 
     @property
     def rows(self) -> dict[str, str]:
@@ -57,7 +56,7 @@ class FinetuneRequest:
         name, start = self.weights, self.backbone_from
         if start:
             stem = Path(self.weights).stem
-            name = f"{stem} (file)" if stem in (RANDOM, SUPERVISED) else stem
+            name = f"{stem} (file)" if stem in WORDS else stem
         return {name: start or name} | {word: word for word in self.baselines}
 
     def check(self, log: Log) -> None:
@@ -127,7 +126,7 @@ def compare_finetunings(request: FinetuneRequest, log: Log = print) -> int:
     settings = {
         "task": request.task,
         "data": str(Path(request.data).resolve()),
-        "weights": {row: digest(row, split_timm(start)[1]) for row, start in rows.items()},
+        "weights": {row: digest(row, Source.of(start).file) for row, start in rows.items()},
         **{name: x for name, x in asdict(request.asked).items() if name not in _NOT_SHARED},
     }
     claim(work_dir, "finetune.json", "a comparison of fine-tunings", settings)

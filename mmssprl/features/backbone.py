@@ -20,7 +20,7 @@ from ..functional.pooling import pool
 from ..pixels import IMAGENET_MEAN, IMAGENET_STD, Normalisation, Pixels
 from ..pyramid import ViewLayout, check_px
 from ..system.environment import choose_device
-from ..weights import SUPERVISED, find_config, load_network
+from ..weights import Source, find_config, load_network
 
 DEFAULT_IMAGE_PX = 224
 RESIZE_RATIO = 256 / 224
@@ -158,7 +158,7 @@ def load_backbone(
     backbone = load_network(file, config, seed=seed)
     model = FeatureBackbone.of_config(backbone, config, image_px=image_px)
     usual = Normalisation()
-    if file == SUPERVISED and usual.fits(model.pixels):  # the config is of other weights
+    if Source.of(file).is_supervised and usual.fits(model.pixels):  # the config is of other weights
         own = usual.for_pixels(model.pixels)
         model.mean = own.mean
         model.std = own.std

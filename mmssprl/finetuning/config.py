@@ -24,9 +24,8 @@ from ..pyramid import check_px
 from ..runs.devices import choose_batch, reading_processes
 from ..weights import (
     RANDOM,
-    SUPERVISED,
+    Source,
     find_normalisation,
-    names_network,
     take_normalisation,
     whole_path,
 )
@@ -55,7 +54,7 @@ def set_numbers(
     usual_lr = (cfg.base_lr, "of pre-trained weights")
     if asked.freeze:
         usual_lr = (cfg.frozen_lr, "of heads on a frozen backbone")
-    elif weights == RANDOM:
+    elif Source.of(weights).is_random:
         usual_lr = (cfg.random_lr, "from random weights")
     lr, why_lr = _asked_or(asked.lr, *usual_lr)
     num_steps = epochs * steps_per_epoch
@@ -105,7 +104,7 @@ def check_options(weights: str, task: str, asked: FinetuneOptions) -> None:
     check_ranges(asked)
     if asked.image_px is not None:
         check_px("image_px", asked.image_px)
-    if weights not in (RANDOM, SUPERVISED) and not names_network(weights):
+    if Source.of(weights).is_file:
         read_state(weights)  # refuses a file that has none
 
 
@@ -134,13 +133,13 @@ def finetune_config(
     kind = TASKS[task_name]
     cfg = Config.fromfile(shipped(kind.base_config(on_gpu=num_gpus > 0)))
     image_px, rows = set_numbers(cfg, weights, asked, len(data.train), num_gpus)
-    is_word = weights in (RANDOM, SUPERVISED)
-    network = backbone_from or (None if is_word else weights)
+    source = Source.of(weights)
+    network = backbone_from or (None if source.word else weights)
     with quiet():
         adapt_backbone(cfg, {"type": "ResNet", "depth": 50 if num_gpus else 18})
         if network is not None:
             fit_backbone(cfg, network)
-        normalised_for = (network or RANDOM) if weights == RANDOM else weights
+        normalised_for = (network or RANDOM) if source.is_random else weights
         own = find_normalisation(normalised_for, cfg.model.backbone)
         take_normalisation(cfg, own)
     if not own.equals(Normalisation()):

@@ -26,7 +26,7 @@ from ..runs.forecast import Forecast
 from ..runs.work_dirs import refuse_used
 from ..system.environment import training_threads
 from ..system.locks import is_unused
-from ..weights import RANDOM
+from ..weights import Source
 from .choose import SIZE_STEP_PX, choose_recipe
 from .config import finish_config, measure_channels
 from .continuation import named_weights
@@ -70,7 +70,7 @@ def make_plan(
     root = str(Path(source).resolve()) if Path(source).exists() else source
     images = UnlabeledImages(root, max_bad_share=values.get(_BAD_SHARE, 0.01), pixels=pixels)
     channels = measure_channels(images, wanted) if wanted else None
-    from_random = asked.weights in (None, RANDOM) and not asked.teacher
+    from_random = Source.of(asked.weights).is_random and not asked.teacher
     short_side_px, of_images = find_usable_images(images, source, from_random=from_random)
     num_gpus, num_threads = choose_gpus(asked.gpus), training_threads()
 

@@ -23,7 +23,7 @@ from ..registry import HOOKS
 from ..saving.checkpoint_hooks import backbone_file, save_backbone
 from ..system.outputs import whole_file
 from ..system.stopping import signals
-from ..weights import RANDOM, SUPERVISED, has_supervised, read_checkpoint
+from ..weights import RANDOM, SUPERVISED, Source, has_supervised, read_checkpoint
 from .data import LabelledSplit, ProbeData, find_probe_data, read_masks
 from .halves import score_halves
 from .intervals import Scored, half_widths
@@ -133,7 +133,8 @@ class ProbeHook(Hook):
             for name in ("linear_mAP", "mIoU", "other_half"):
                 if (value := getattr(found, name)) is not None:
                     runner.visualizer.add_scalar(f"probe/{name}", value, step=runner.iter)
-        if interval is not None and self.probes[0].weights != RANDOM:  # in the next lines
+        # For the next lines of the log.
+        if interval is not None and not Source.of(self.probes[0].weights).is_random:
             gain = found.score - self.probes[0].score
             runner.message_hub.update_scalar("train/gain_over_start", 100 * gain)
             runner.message_hub.update_scalar("train/gain_interval", 100 * interval)
@@ -179,9 +180,8 @@ def weights_before(cfg: Config) -> list[str]:
     if "network" in cfg.model.backbone:
         return [START]
     is_given = cfg.get("load_from") or cfg.model.backbone.get("init_cfg")
-    start = cfg.get("weights") or RANDOM
-    start = START if is_given or start not in (RANDOM, SUPERVISED) else start
-    found = [start, RANDOM]
+    word = Source.of(cfg.get("weights")).word
+    found = [START if is_given or not word else word, RANDOM]
     with suppress(UserValueError):  # another network
         found += [SUPERVISED] * has_supervised(torchvision_depth(cfg))
     return list(dict.fromkeys(found))

@@ -22,10 +22,10 @@ from ..pixels import Normalisation
 from ..pyramid import ViewLayout
 from ..system.outputs import prepare_output, whole_file
 from .backbone import find_config, load_network
-from .checkpoint_file import weights_file
 from .description import channels_of, describe, read_description, write_description
 from .names import to_detectron2
 from .onnx import Graph, Pooled, write_onnx
+from .sources import weights_file
 
 TARGETS = {"pth": ".pth", "safetensors": ".safetensors", "onnx": ".onnx", "detectron2": ".pkl"}
 """Suffixes of the files, by the name that users type."""

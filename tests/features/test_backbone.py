@@ -10,7 +10,7 @@ from mmssprl.features import FeatureBackbone, load_backbone
 from mmssprl.features.extract import FeatureOptions
 from mmssprl.probing.linear import probe_all
 from mmssprl.reporting.pictures.feature_maps import draw_feature_maps
-from mmssprl.weights import find_config, load_network, names_network, write_description
+from mmssprl.weights import Source, find_config, load_network, write_description
 
 
 @pytest.mark.parametrize("name", ["a.pth", "a.safetensors"])
@@ -58,7 +58,7 @@ def test_networks_of_timm_and_of_a_function_are_weights(tmp_path):
     models = [load_backbone(name, seed=seed).backbone.state_dict() for seed in (3, 3)]
     assert all(map(torch.equal, models[0].values(), models[1].values()))
     for word, answer in (("w.pth", False), ("a:b.pth", False), ("a.b:c", True), ("timm/x", True)):
-        assert names_network(word) is answer
+        assert bool(Source.of(word).network) is answer
     with pytest.raises(ValueError, match="'random' weights beside .*:maps would be those"):
         draw_feature_maps([name, "random"], [torch.zeros(8, 8, 3).numpy()], image_px=32)
     with pytest.raises(ValueError, match="'random' weights beside .*:maps would be those"):

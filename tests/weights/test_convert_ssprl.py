@@ -110,8 +110,8 @@ def expected_losses(net, inputs):
 def test_the_losses_are_those_of_the_original_tensors(released, config, tmp_path):
     file, out = save(released, tmp_path / "w.pth"), tmp_path / "ours" / "w.pth"
     report = convert_weights(file, out, config=config)
-    assert report.branch.prefix == "state_dict.module."
-    assert len(report.branch.tensors) == 126
+    assert report.network.prefix == "state_dict.module."
+    assert len(report.network.tensors) == 126
     assert report.kept == {"neck.heads": 27, "head.prototypes": 3, "head.correlation": 2}
     assert report.completed == {
         "data_preprocessor._extra_state": 1,

@@ -23,7 +23,7 @@ from mmssprl.weights import (
     load_network,
     start_state,
 )
-from mmssprl.weights.checkpoint_prefixes import read_branch
+from mmssprl.weights.checkpoint_prefixes import find_network
 
 RESNET = {"type": "ResNet", "depth": 18, "base_channels": 8}
 CONFIG = Config({"model": {"backbone": RESNET}})
@@ -105,12 +105,12 @@ def test_convert_and_every_command_read_the_same_backbone(name, trunk, tmp_path,
     assert cfg.model.backbone == RESNET
     assert_is(load_network(str(file), cfg, seed=9).state_dict(), trunk)
     printed = [line for line in capsys.readouterr().out.splitlines() if "read from" in line]
-    branch = f"{prefix!r} (not {', '.join(map(repr, others))})"
-    line = f"{file}: weights read from {branch}; `convert --prefix` chooses another."
+    chosen = f"{prefix!r} (not {', '.join(map(repr, others))})"
+    line = f"{file}: weights read from {chosen}; `convert --prefix` chooses another."
     assert printed == ([line] if others else [])
 
     report = convert_weights(file, tmp_path / "ours" / "w.pth")
-    assert (report.branch.prefix, list(report.branch.others)) == (prefix, others)
+    assert (report.network.prefix, list(report.network.others)) == (prefix, others)
     assert report.completed == ({} if has_counters else {"num_batches_tracked": 21})
     assert report.kept == {}
     assert_is(torch.load(report.weights, weights_only=True), trunk)
@@ -179,29 +179,29 @@ def test_the_wanted_names_and_shapes_decide(trunk, tmp_path):
     wide = load_network("random", Config({"model": {"backbone": {"type": "ResNet", "depth": 18}}}))
     file = published.save({"a": trunk, "b": wide.state_dict()}, tmp_path / "w.pth")
     for wanted, prefix in ((trunk, "a."), (wide.state_dict(), "b.")):
-        branch = read_branch(file, wanted)
-        assert branch.prefix == prefix
-        assert_is(branch.tensors, wanted)
+        found = find_network(file, wanted)
+        assert found.prefix == prefix
+        assert_is(found.tensors, wanted)
     own = published.inside("_orig_mod", published.sequential(trunk))
     own = {key.replace("4.", "4._orig_mod.", 1): value for key, value in own.items()}
-    assert_is(read_branch(published.save({"net": own}, file), own).tensors, own)
+    assert_is(find_network(published.save({"net": own}, file), own).tensors, own)
 
 
 def test_a_prefix_chooses_another_network_or_the_one_without(trunk, tmp_path):
     file = write_layout("dino", trunk, tmp_path)
-    branch = read_branch(file, prefix="student")
-    assert (branch.prefix, branch.others) == ("student.module.backbone.", ())
-    assert not any(value.any() for value in branch.tensors.values())
+    found = find_network(file, prefix="student")
+    assert (found.prefix, found.others) == ("student.module.backbone.", ())
+    assert not any(value.any() for value in found.tensors.values())
     match = r"no tensor of .*w\.pth begins with the prefix nobody\.; .*student\.module"
     with pytest.raises(ValueError, match=match):
-        read_branch(file, prefix="nobody")
+        find_network(file, prefix="nobody")
     content = {**trunk, **under("ema.", other(trunk))}
     file = published.save(content, tmp_path / "w.pth")
-    assert read_branch(file).prefix == "ema."
-    assert_is(read_branch(file, prefix="").tensors, trunk)
+    assert find_network(file).prefix == "ema."
+    assert_is(find_network(file, prefix="").tensors, trunk)
     file = published.save(under("net._orig_mod.", content), file)
     for prefix in ("net", "net.", "net._orig_mod"):
-        assert_is(read_branch(file, prefix=prefix).tensors, trunk)
+        assert_is(find_network(file, prefix=prefix).tensors, trunk)
 
 
 def test_a_network_of_two_resnets_is_read_whole(trunk, tmp_path):

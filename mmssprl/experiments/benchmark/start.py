@@ -20,7 +20,7 @@ from ...engine.initial_weights import apply_weights
 from ...errors import UserFileNotFoundError, UserValueError
 from ...runs.work_dirs import claim, digest
 from ...system.outputs import write_whole
-from ...weights import RANDOM, SUPERVISED
+from ...weights import RANDOM, SUPERVISED, Source
 from ..execute import Log, announce, execute_runs, jobs_of_machine, run_all
 from ..options import BenchmarkOptions
 from ..report import Files
@@ -131,8 +131,9 @@ class Benchmark:
                 cfg = copy.deepcopy(row.pretrained_by)
                 name = stem = Path(cfg.filename).stem
                 last = f"{name}_backbone.pth"
-            elif row.start == SUPERVISED and asked.size != "paper":  # torchvision's at full size
-                # The protocol that trains on all labels, from random weights.
+            elif Source.of(row.start).is_supervised and asked.size != "paper":
+                # The protocol that trains on all labels, from random weights. At full size the
+                # weights are torchvision's.
                 protocol = next(p for p in PROTOCOLS[asked.size] if p.name == "semisup-100")
                 cfg = self._config_of(protocol, replace(row, start=RANDOM))
                 name = SUPERVISED
