@@ -1,7 +1,7 @@
 """Read, check, convert and export files of weights, and build backbones from them.
 
-The options of the commands name sources, which import no torch. The other names are imported on
-first use.
+The options of the commands name sources and targets, which import no torch. The other names are
+imported on first use.
 """
 
 from importlib import import_module
@@ -20,6 +20,7 @@ from .sources import (
     with_network,
     without_words,
 )
+from .targets import TARGETS
 
 if TYPE_CHECKING:
     from ._public import *  # noqa: F403
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "RANDOM",
     "SUPERVISED",
+    "TARGETS",
     "WORDS",
     "Source",
     "refuse_random",
