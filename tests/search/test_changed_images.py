@@ -130,7 +130,7 @@ def test_a_row_that_is_not_finite_is_named_by_select(file, method, value):
     features = read_embeddings(file).features
     features[3, 1] = value
     rewrite(file, features=features)
-    match = r"^features must be finite, but 1 of 9 rows are not, first that of b c/4\.jpg; run `em"
+    match = r"^features must be finite, but 1 of 9 rows are not \(first b c/4\.jpg\); run `em"
     with pytest.raises(ValueError, match=match):
         mmssprl.select(file, num=None if method == "duplicates" else 2, method=method)
 
@@ -139,7 +139,7 @@ def test_a_row_that_is_not_finite_is_named_by_neighbors(photos, file, search):
     features = read_embeddings(file).features
     features[[4, 6]] = np.inf
     rewrite(file, features=features)
-    with pytest.raises(ValueError, match=r"2 of 9 rows are not, first that of b c/5\.jpg;"):
+    with pytest.raises(ValueError, match=r"2 of 9 rows are not \(first b c/5\.jpg\);"):
         search(photos)
 
 

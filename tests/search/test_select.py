@@ -127,4 +127,4 @@ def test_the_command_writes_a_list_and_a_contact_sheet(config, photos, tmp_path,
     assert Image.open(sheet).width > 8 * 150
     (moved / "large.png").unlink()
     assert main([*command, "--num", "11"]) == 2
-    assert "but large.png is not among" in capsys.readouterr().err
+    assert "but large.png is not in " in capsys.readouterr().err
