@@ -183,8 +183,8 @@ def read_state(path: str | Path) -> dict[str, Tensor]:
     network = next((type(each).__name__ for each in parts if isinstance(each, StandIn)), None)
     if network is not None:
         raise UserValueError(
-            f"{path} holds a pickled {_shown(network)}, whose code is not run, and no tensors; "
-            "load it where its code is, and save its state_dict() with torch.save."
+            f"{path} holds a pickled {_shown(network)} and no tensors, and code is not run from a "
+            "file; load it where its code is, and save its state_dict() with torch.save."
         )
     raise UserValueError(
         f"{path} holds a {type(content).__name__} without named tensors; give a *_backbone.pth, a "
@@ -216,7 +216,7 @@ def check_fit(
     owner: str,
     remedy: str,
 ) -> None:
-    """Raise ValueError unless the names and shapes of weights are those of a model.
+    """Raise ValueError unless weights have the names and shapes of a model's tensors.
 
     BatchNorm's ``num_batches_tracked`` may be missing, as in old files.
     """

@@ -59,7 +59,7 @@ def find_network(
     momentum copy last; ``prefix`` overrides this. Names of detectron2, lightly and the authors of
     DINOv2 and DINOv3 are translated. Wrappers (``_orig_mod``) and classifiers are dropped, and
     positions of a ViT interpolated to the wanted grid. Raises ValueError if the choice between
-    several networks is ambiguous, a weight is not finite, or the names are those of transformers.
+    several networks is ambiguous, a weight is not finite, or transformers gave the names.
     """
     path = weights_file(path)
     wanted = wanted or {}
@@ -129,7 +129,7 @@ def _choose(
 def _count_backbones(
     path: Path, state: Mapping[str, Tensor], needed: Mapping[str, Tensor]
 ) -> Counter[str]:
-    """Count the needed names under each prefix, or those of a ResNet if few of them are there."""
+    """Count the needed names under each prefix; if few are found, the names of a ResNet."""
     found = _count(state, needed)
     if needed and 2 * _most(found) >= len(needed):
         return found

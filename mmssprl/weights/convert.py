@@ -33,7 +33,7 @@ _SSPRL_HEADS: tuple[tuple[str, str, int], ...] = (
     (r"local_ptypes(\d+)\.", "head.prototypes.{}.", 1),
     (r"l2g_ptypes(\d+)\.", "head.correlation.{}.", 0),
 )
-"""Names of the heads of released SS-PRL, whose patch level i is our scale i + 1."""
+"""Names of the heads of released SS-PRL. Its patch level i is our scale i + 1."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def _config_of_ssprl(config: str | Path | None) -> Config:
 
 
 def _build(spec: Mapping[str, Any]) -> nn.Module:
-    """Build a model whose tensors that the file lacks are the same in every conversion."""
+    """Build a model by a fixed seed: tensors that a file lacks are the same in each conversion."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         return build_model(spec)

@@ -113,8 +113,8 @@ def _colours(holder: Any, key: str) -> np.ndarray | None:
 def take_normalisation(cfg: Config, own: Normalisation) -> None:
     """Let a training normalise its images by the numbers of its weights, and say so.
 
-    Numbers that the user chose are kept, with a warning: those of a pre-training config, and all
-    others than ImageNet's.
+    Numbers that the user chose are kept, with a warning: any in a pre-training config, and in
+    other configs all but ImageNet's.
 
     Raises:
         ValueError: The weights are of images of another format.

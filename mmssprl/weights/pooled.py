@@ -34,7 +34,7 @@ class Pooled(nn.Module):
 def largest_difference(
     run: Callable[[Tensor], Features], backbone: nn.Module, cfg: Config
 ) -> float:
-    """Compare the features of a file, which ``run`` returns, with those of its backbone.
+    """Compare the features that ``run`` reads from a file with the features of its backbone.
 
     The difference is relative to the largest feature; infinity for other shapes and NaN.
     """

@@ -22,7 +22,7 @@ class Target:
         reader: module:function of this folder. It takes the path and the config, and returns a
             function from normalised images (N, C, H, W) to ``Features``.
         tolerance: Largest difference of the features that are read back, relative to the largest.
-            By default that of float32 sums in another order.
+            The default allows float32 sums in another order.
         is_described: Whether NAME.json is written next to the file, so that our commands take it.
     """
 
