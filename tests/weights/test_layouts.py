@@ -27,7 +27,8 @@ from mmssprl.weights.checkpoint_prefixes import find_network
 
 RESNET = {"type": "ResNet", "depth": 18, "base_channels": 8}
 CONFIG = Config({"model": {"backbone": RESNET}})
-_STATE, _VISSL = "state_dict/", "classy_state_dict/base_model/model/"
+_STATE = "state_dict/"
+_VISSL = "classy_state_dict/base_model/model/"
 _SWA = "callbacks/StochasticWeightAveraging/average_model_state/"
 LAYOUTS = {
     "swav": "module.=T module.projection_head.=head module.prototypes.=rows",
@@ -174,34 +175,47 @@ class TestReaders:
             READERS[reader](file)
 
 
-def test_the_wanted_names_and_shapes_decide(trunk, tmp_path):
-    """Between networks of other shapes, and if another project has the same names."""
+def test_the_wanted_shapes_decide_between_networks(trunk, tmp_path):
     wide = load_network("random", Config({"model": {"backbone": {"type": "ResNet", "depth": 18}}}))
     file = published.save({"a": trunk, "b": wide.state_dict()}, tmp_path / "w.pth")
     for wanted, prefix in ((trunk, "a."), (wide.state_dict(), "b.")):
         found = find_network(file, wanted)
         assert found.prefix == prefix
         assert_is(found.tensors, wanted)
+
+
+def test_wanted_names_stay_if_another_project_uses_them_too(trunk, tmp_path):
     own = published.inside("_orig_mod", published.sequential(trunk))
     own = {key.replace("4.", "4._orig_mod.", 1): value for key, value in own.items()}
-    assert_is(find_network(published.save({"net": own}, file), own).tensors, own)
+    file = published.save({"net": own}, tmp_path / "w.pth")
+    assert_is(find_network(file, own).tensors, own)
 
 
-def test_a_prefix_chooses_another_network_or_the_one_without(trunk, tmp_path):
+def test_a_prefix_chooses_another_network(trunk, tmp_path):
     file = write_layout("dino", trunk, tmp_path)
     found = find_network(file, prefix="student")
     assert (found.prefix, found.others) == ("student.module.backbone.", ())
     assert not any(value.any() for value in found.tensors.values())
+
+
+def test_a_prefix_of_no_tensor_is_refused(trunk, tmp_path):
+    file = write_layout("dino", trunk, tmp_path)
     match = r"no tensor of .*w\.pth begins with the prefix nobody\.; .*student\.module"
     with pytest.raises(ValueError, match=match):
         find_network(file, prefix="nobody")
-    content = {**trunk, **under("ema.", other(trunk))}
-    file = published.save(content, tmp_path / "w.pth")
+
+
+def test_an_empty_prefix_chooses_the_network_without_one(trunk, tmp_path):
+    file = published.save({**trunk, **under("ema.", other(trunk))}, tmp_path / "w.pth")
     assert find_network(file).prefix == "ema."
     assert_is(find_network(file, prefix="").tensors, trunk)
-    file = published.save(under("net._orig_mod.", content), file)
-    for prefix in ("net", "net.", "net._orig_mod"):
-        assert_is(find_network(file, prefix=prefix).tensors, trunk)
+
+
+@pytest.mark.parametrize("prefix", ["net", "net.", "net._orig_mod"])
+def test_a_prefix_may_lack_the_point_or_name_a_wrapper(prefix, trunk, tmp_path):
+    content = {**trunk, **under("ema.", other(trunk))}
+    file = published.save(under("net._orig_mod.", content), tmp_path / "w.pth")
+    assert_is(find_network(file, prefix=prefix).tensors, trunk)
 
 
 def test_a_network_of_two_resnets_is_read_whole(trunk, tmp_path):
@@ -243,10 +257,14 @@ def test_what_is_no_resnet_is_not_converted(change, options, match, trunk, tmp_p
     assert not [*(tmp_path / "ours").iterdir()]
 
 
-def test_convert_replaces_neither_its_input_nor_a_description(trunk, tmp_path):
+def test_convert_does_not_replace_its_input(trunk, tmp_path):
     file = published.save(trunk, tmp_path / "w.pth")
     with pytest.raises(ValueError, match=r"must not be the input file, .*w\.pth"):
         convert_weights(file, file, overwrite=True)
+
+
+def test_convert_does_not_replace_a_description(trunk, tmp_path):
+    file = published.save(trunk, tmp_path / "w.pth")
     (tmp_path / "out.json").write_text("mine")
     with pytest.raises(FileExistsError, match=r"out\.json.*overwrite"):
         convert_weights(file, tmp_path / "out.pth")
