@@ -59,7 +59,7 @@ def find_network(
     momentum copy last; ``prefix`` overrides this. Names of detectron2, lightly and the authors of
     DINOv2 and DINOv3 are translated. Wrappers (``_orig_mod``) and classifiers are dropped, and
     positions of a ViT interpolated to the wanted grid. Raises ValueError if the choice between
-    several networks is ambiguous, a weight is not finite, or transformers gave the names.
+    several networks is ambiguous, a weight is not finite, or the names are from transformers.
     """
     path = weights_file(path)
     wanted = wanted or {}
@@ -134,9 +134,9 @@ def _count_backbones(
     if needed and 2 * _most(found) >= len(needed):
         return found
 
+    # An average without BatchNorm statistics has fewer of these names.
     found = _count(state, _RESNET | {"bn1.running_var"})
     for prefix in [*found]:
-        # An average without BatchNorm statistics does not count.
         if any(prefix + name not in state for name in _RESNET):
             del found[prefix]
     theirs = name_of_transformers(state)
