@@ -55,12 +55,13 @@ class Source:
         text = RANDOM if weights is None else str(weights)
         if text in (*WORDS, OWN):
             return cls(word=text)
-        if Path(text).exists():
+        is_function = _FUNCTION.fullmatch(text)
+        if not (is_function or timm_model(text)) or Path(text).exists():
             return cls(file=text)
-        if text.startswith(_TIMM):
-            name, _, file = text.partition(":")
-            return cls(timm=name, file=file)
-        return cls(function=text) if _FUNCTION.fullmatch(text) else cls(file=text)
+        if is_function:
+            return cls(function=text)
+        name, _, file = text.partition(":")
+        return cls(timm=name, file=file)
 
     @property
     def is_random(self) -> bool:
