@@ -93,6 +93,9 @@ class TestRandom:
     def test_next_to_others_is_allowed(self, other):
         refuse_random([other, "random"])
 
+    def test_a_function_without_it_is_allowed(self):
+        refuse_random(["a.b:c", "w.pth"])
+
 
 def test_sources_and_targets_import_no_torch():
     code = (
