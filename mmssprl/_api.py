@@ -40,13 +40,15 @@ def find(name: str) -> Any:
 
 def _checked(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Wrap a function so that wrong arguments raise TypeError before it runs."""
-    signature, hints = inspect.signature(function), get_type_hints(function)
+    signature = inspect.signature(function)
+    hints = get_type_hints(function)
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         for word in kwargs.keys() - signature.parameters.keys():
             remedy = meant(word, signature.parameters, f"; see help(mmssprl.{name}).")
             raise TypeError(f"{name}() has no argument {word}{remedy}")
+
         given = signature.bind(*args, **kwargs)
         for word, value in [*given.arguments.items()]:
             if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:

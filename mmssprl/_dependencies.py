@@ -44,6 +44,7 @@ def check_dependencies() -> None:
     """
     onedl = _installed(ONEDL.values())
     official = _installed([*OFFICIAL.values(), OFFICIAL_MMCV_LITE])
+
     wanted = dict(OFFICIAL if official and not onedl else ONEDL)
     clash = onedl + official if onedl and official else []
     if {"mmcv", "mmcv-lite"} <= {*official}:
@@ -52,6 +53,7 @@ def check_dependencies() -> None:
         problem = f"{', '.join(clash)} are all installed and overwrite each other's files."
         command = f"pip uninstall -y {' '.join(clash)} && pip install"
         _fail([problem], command, [wanted[module] for module in REQUIRED])
+
     if "mmcv-lite" in official:
         wanted["mmcv"] = OFFICIAL_MMCV_LITE
     wanted |= _IF_THERE
@@ -60,7 +62,8 @@ def check_dependencies() -> None:
     problems = {req: text for module, req in wanted.items() if (text := _problem(module, req))}
     if problems:
         is_broken = any(" is broken: " in text for text in problems.values())
-        _fail(problems.values(), f"pip install{' --force-reinstall' * is_broken}", problems)
+        command = "pip install --force-reinstall" if is_broken else "pip install"
+        _fail(problems.values(), command, problems)
 
 
 def installed_version(name: str) -> str | None:

@@ -1,6 +1,6 @@
 """``mmcv._ext`` without a compiler: the operators of mmdet and mmseg, by torchvision.
 
-Imported under that name, see ``_mmcv_operators``. Names and arguments are those of mmcv's C++
+Imported under that name, see ``_mmcv_operators``. Names and arguments are as in mmcv's C++
 functions; on a CPU the results are equal to the last bit. All other operators exist, because mmcv
 looks them up when it is imported, and raise an error when called.
 
@@ -54,7 +54,8 @@ def roi_align_backward(
     grad_output: Tensor, rois: Tensor, *argmax_and_input: Tensor, pool_mode: int, **grid: Any
 ) -> None:
     """Write the gradient of ``roi_align_forward`` to the last positional argument."""
-    dtype, grad_input = _computed_in(grad_output), argmax_and_input[-1]
+    dtype = _computed_in(grad_output)
+    grad_input = argmax_and_input[-1]
     bins = (*_size_of(grid), *grad_input.shape, grid["sampling_ratio"], grid["aligned"])
     grad = torch.ops.torchvision._roi_align_backward(grad_output.to(dtype), rois.to(dtype), *bins)
     grad_input.copy_(grad)

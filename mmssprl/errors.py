@@ -84,5 +84,7 @@ _WORKER = "Caught "
 def text_of(error: BaseException) -> str:
     """Return the message of an error, without the traceback of a worker."""
     text = str(error)
+    if not text.startswith(_WORKER):
+        return text
     # A worker's last line is "module.Class: message".
-    return text.rstrip().splitlines()[-1].partition(": ")[2] if text.startswith(_WORKER) else text
+    return text.rstrip().splitlines()[-1].partition(": ")[2]

@@ -43,7 +43,8 @@ class Pixels(NamedTuple):
         return "uint8" if self.dtype == "uint8" else "float32"
 
     def __str__(self) -> str:
-        return f"{self.channels} channel{'s' * (self.channels != 1)} of {self.dtype}"
+        noun = "channel" if self.channels == 1 else "channels"
+        return f"{self.channels} {noun} of {self.dtype}"
 
 
 RGB = Pixels(3, "uint8")
@@ -51,12 +52,12 @@ RGB = Pixels(3, "uint8")
 
 
 class Normalisation(NamedTuple):
-    """Mean and deviation of each channel, by which images are normalised, and whose they are.
+    """Mean and deviation of each channel, by which images are normalised, and their source.
 
     Attributes:
         mean: In the unit of the pixels: 0 to 255 for 8-bit RGB.
         std: As ``mean``, > 0.
-        source: Whose numbers they are, as printed after "of".
+        source: Where the numbers are from, as printed after "of".
         pixels: The format of the images; None is 8-bit RGB.
     """
 
@@ -96,11 +97,14 @@ class Normalisation(NamedTuple):
         wanted = pixels or RGB
         if own == wanted:
             return self
+
         if own.white is None or wanted.white is None:
             raise UserValueError(
-                f"weights must be of {wanted}, as the images are, but those of {self.source} are "
-                f"of {own}; use them with probe or embed, or pre-train with channels."
+                f"weights must be of {wanted}, as the images are, but the weights of "
+                f"{self.source} are of {own}; use them with probe or embed, or pre-train with "
+                "channels."
             )
+
         unit = wanted.white / own.white
         mean = tuple(unit * value for value in self.mean)
         std = tuple(unit * value for value in self.std)

@@ -165,6 +165,7 @@ class ViewLayout:
                 level = _from_mapping(PyramidLevel, level, f"levels[{i}]")
             level.validate(f"levels[{i}]")
             levels.append(level)
+
         object.__setattr__(self, "levels", tuple(levels))
         check_px("image_px", self.image_px)
         object.__setattr__(self, "image_area", _check_area("image_area", self.image_area))
@@ -218,6 +219,7 @@ class ViewLayout:
             wanted.append((self.small_px, "small", 0, self.num_small, 1))
         for scale, level in enumerate(self.levels, start=1):
             wanted.append((level.patch_px, "patch", scale, NUM_PYRAMIDS, level.num_patches))
+
         groups = []
         for px, views in itertools.groupby(wanted, key=operator.itemgetter(0)):
             slots: list[ViewSlot] = []

@@ -47,9 +47,10 @@ def _child(parent: Registry, *locations: str) -> Registry:
     # From the scope of mmdet or mmseg, mmengine looks for `mmssprl.X` only among the root's direct
     # children.
     parent.root._add_child(child)
-    # A runner builds by the root's. Loops are left out: their errors may be those of the loader.
-    for place in (parent.root, parent, child) if parent is not parents.LOOPS else ():
-        place.build_func = _noting(place.build_func)
+    # A runner builds by the root's. Loops are left out: their errors may come from the loader.
+    if parent is not parents.LOOPS:
+        for place in (parent.root, parent, child):
+            place.build_func = _noting(place.build_func)
     return child
 
 
@@ -96,7 +97,7 @@ def names_in(registry: Registry) -> set[str]:
         places = [inner]
         while places[-1].parent is not None:
             places.append(places[-1].parent)
-    return {name for place in places for name in place.module_dict}
+    return set().union(*(place.module_dict for place in places))
 
 
 @contextmanager

@@ -17,12 +17,10 @@ from ..console.options import (
     typed_options,
 )
 from ..console.wording import program
+from ..weights import sources
 
 CONFIG_OF_WEIGHTS = "training config, if WEIGHTS have no NAME.json"
-WEIGHTS = (
-    "backbone weights, a training checkpoint, 'random', 'supervised' (torchvision's), timm/NAME, "
-    "timm/NAME:FILE or package.module:function"
-)
+WEIGHTS = sources.DESCRIPTION
 IMAGES = "folder of images or of .tar files, or one .tar file"
 
 

@@ -10,6 +10,7 @@ from ..console.quiet import say
 from ..errors import UserValueError
 from ..finetuning.options import FinetuneOptions
 from ..system.commands import command_line
+from ..weights.sources import Word
 from ._command import WEIGHTS, Command
 
 
@@ -39,7 +40,7 @@ class FinetuneCommand(Command, FinetuneOptions):
         "folder of the run",
         chosen="work_dirs/<task>_<DATA>; for many models: work_dirs/<task>_<DATA>_runs",
     )
-    baseline: Sequence[Literal["random", "supervised"]] = option(
+    baseline: Sequence[Word] = option(
         "also train these, in the same way and with the same backbone", default=()
     )
     seeds: int | None = option("train each N times, by seeds 0 to N - 1", chosen="", least=1)

@@ -1,22 +1,23 @@
 """Weights for and from other programs: `export` and `convert`."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from ..console.options import argument, option, optional, required
 from ..system.commands import command_line
+from ..weights import TARGETS
 from ._command import CONFIG_OF_WEIGHTS, Overwriting
 
 if TYPE_CHECKING:
     from ..weights.convert import ConvertReport
 
-Target = Literal["pth", "safetensors", "onnx", "detectron2"]
+_FORMATS = "; ".join(f"{name}: {target.holds}" for name, target in TARGETS.items())
 
 
 class ExportCommand(Overwriting):
-    """Write backbone weights as .pth, safetensors, ONNX or for detectron2.
+    """Write backbone weights in the format of another package.
 
-    torchvision, timm, mmpretrain, mmdet and mmseg read pth. The file is loaded again, and
-    the features of random images are compared. A file that fails this is not kept.
+    The file is loaded again, and the features of random images are compared. A file that
+    fails this is not kept.
 
     examples:
       python -m mmssprl export work_dirs/photos/epoch_6.pth --to onnx
@@ -24,9 +25,10 @@ class ExportCommand(Overwriting):
     """
 
     weights: str = argument("training checkpoint or backbone weights")
-    to: Target = required("format of the file")
+    to: str = required(f"format of the file. {_FORMATS}")
     config: str | None = optional(CONFIG_OF_WEIGHTS)
     out: str | None = option("file to write", chosen="next to WEIGHTS, with its name")
+    keywords = {"to": {"choices": tuple(TARGETS)}}
 
     def run(self) -> None:
         """Export the weights."""
@@ -78,8 +80,8 @@ class ConvertCommand(Overwriting):
 def format_conversion(report: "ConvertReport") -> str:
     """Return the lines that `convert` prints."""
     lines = [
-        f"read from {report.branch}",
-        f"backbone: ResNet-{report.backbone['depth']}, {len(report.branch.tensors)} tensors",
+        f"read from {report.network}",
+        f"backbone: ResNet-{report.backbone['depth']}, {len(report.network.tensors)} tensors",
     ]
     for what, groups in (("initialised", report.completed), ("heads kept", report.kept)):
         counts = ", ".join(f"{name} {count}" for name, count in groups.items())

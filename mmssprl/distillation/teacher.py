@@ -17,7 +17,7 @@ from ..console.wording import first_line
 from ..errors import UserError, UserValueError, called
 from ..features.backbone import FeatureBackbone, load_backbone
 from ..pixels import Pixels
-from ..weights import names_network, split_timm
+from ..weights import Source
 
 _PROBE_PX = 224  # a multiple of the strides 8, 14, 16 and 32
 _ANSWERS = 32
@@ -89,7 +89,7 @@ class Teacher(nn.Module):
     def about(self) -> dict[str, Any]:
         """Return what must be equal for equal maps: timm's network, normalisation and weights."""
         return {
-            "network": split_timm(self.name)[0],
+            "network": Source.of(self.name).timm,
             "mean": [*self.network.mean],
             "deviation": [*self.network.std],
             "weights": self.digest(),
@@ -131,5 +131,5 @@ def load_teacher(weights: str, run: Config | None = None) -> Teacher:
         ValueError: Weights that do not fit, or a network without a map.
         OSError: A file that cannot be read, or weights that cannot be downloaded.
     """
-    anchored = not names_network(weights) and run and run.model.type == "AnchoredSSPRL"
+    anchored = not Source.of(weights).network and run and run.model.type == "AnchoredSSPRL"
     return Teacher(weights, load_backbone(weights, run if anchored else None))

@@ -2,6 +2,7 @@
 
 import io
 from base64 import b64encode
+from itertools import chain
 from typing import Any, Literal
 
 import matplotlib
@@ -30,7 +31,7 @@ def data_uri(picture: Figure | Image.Image, kind: Literal["jpeg", "svg"]) -> str
 def embedded(value: Any) -> Any:
     """Return figures and images as data URIs, other values as they are."""
     if isinstance(value, Figure):
-        shown = [image.get_array() for axes in value.axes for image in axes.images]
-        has_photographs = any(np.asarray(pixels).ndim == 3 for pixels in shown)
+        shown = chain.from_iterable(axes.images for axes in value.axes)
+        has_photographs = any(np.asarray(image.get_array()).ndim == 3 for image in shown)
         return data_uri(value, "jpeg" if has_photographs else "svg")
     return data_uri(value, "jpeg") if isinstance(value, Image.Image) else value

@@ -50,13 +50,9 @@ def spread(num: int, most: int) -> list[int]:
 def draw_grid(
     rows: Sequence[Sequence[Tile]], title: str = "", *, side_inches: float = _SIDE_INCHES
 ) -> Figure:
-    """Draw rows of pictures whose longer sides are equal."""
-    # Words above (8 points a line) and a name below take their height from no picture.
-    gaps = [
-        0.06 + 0.14 * max(1 + tile.words.count("\n") + bool(tile.name) for tile in row)
-        for row in rows
-    ]
-    height = side_inches * sum(map(_row_height, rows)) + sum(gaps) + (0.3 if title else 0.0)
+    """Draw rows of pictures with equal longer sides."""
+    height = side_inches * sum(map(_row_height, rows)) + sum(map(_words_inches, rows))
+    height += 0.3 if title else 0.0
     with matplotlib.rc_context(RC):
         figure = titled_figure(max(4.5, max(map(len, rows)) * side_inches), height, title)
         fill_grid(figure, rows, side_inches)
@@ -80,15 +76,23 @@ def _row_height(row: Sequence[Tile]) -> float:
     return max((min(1.0, height / width) for height, width in sizes), default=1.0)
 
 
+def _words_inches(row: Sequence[Tile]) -> float:
+    """Return the height of the words above (8 points a line) and the names below a row."""
+    lines = max(1 + tile.words.count("\n") + bool(tile.name) for tile in row)
+    return 0.06 + 0.14 * lines
+
+
 def _show(axes: Axes, tile: Tile, px: int) -> None:
     if tile.picture is None:
         axes.text(0.5, 0.5, "unreadable", ha="center", transform=axes.transAxes)
     else:
         axes.imshow(ImageOps.contain(Image.fromarray(tile.picture), (px, px)))
         axes.set_anchor("NW")  # words and name stay at the picture's own edges
+
     # A dollar sign in a name must not begin a formula.
     style: dict[str, Any] = {"parse_math": False, "loc": "left", "fontsize": 8, "pad": 2}
     axes.set_title(tile.words, color=tile.colour, **style)
+
     name = tile.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     most = px // 11  # characters below a picture
     short = name if len(name) <= most else "..." + name[3 - most :]

@@ -21,10 +21,10 @@ from ..pixels import Normalisation
 from ..registry import MODELS, class_of
 from ..system.stopping import is_first_process
 from ..weights import (
+    Source,
     build_backbone,
     check_fit,
     find_config,
-    names_network,
     start_state,
     take_normalisation,
 )
@@ -54,7 +54,7 @@ def fit_backbone(cfg: Config, path: str, *, adapt: bool = True, of_run: bool = F
         FileNotFoundError: The file is missing.
         ValueError: The weights fit neither backbone, or the config cannot use the new one.
     """
-    if not names_network(path):
+    if not Source.of(path).network:
         read_state(path)  # raises if the file is damaged
     try:
         _check_fit(cfg, path, str(cfg.filename))

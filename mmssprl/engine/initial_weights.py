@@ -13,15 +13,14 @@ from ..models import is_pretraining
 from ..models.unwrap import unwrap
 from ..registry import HOOKS, MODELS, class_of
 from ..weights import (
-    RANDOM,
-    SUPERVISED,
+    Source,
     check_fit,
     find_normalisation,
     start_state,
     take_normalisation,
     whole_path,
 )
-from ..weights.checkpoint_prefixes import read_branch
+from ..weights.checkpoint_prefixes import find_network
 from .adapted_backbone import TORCHVISION_FIELDS, build_for_config, fit_backbone
 
 _HOOK = "mmssprl.InitialWeightsHook"
@@ -86,7 +85,8 @@ def apply_weights(cfg: Config, weights: str | None, *, adapt: bool = True) -> No
     if cfg.get("custom_hooks"):
         cfg.custom_hooks = others
     chosen = cfg.get("weights")
-    if chosen in (None, RANDOM):
+    source = Source.of(chosen)
+    if source.is_random:
         _check_init_cfg(cfg)
         return
     if cfg.model.backbone.get("init_cfg"):
@@ -95,7 +95,7 @@ def apply_weights(cfg: Config, weights: str | None, *, adapt: bool = True) -> No
             "model.backbone.init_cfg."
         )
     hook: dict[str, Any] = {"type": _HOOK, "weights": chosen}
-    if chosen == SUPERVISED:
+    if source.is_supervised:
         hook["depth"] = torchvision_depth(cfg)
         start_state(chosen, hook["depth"])
     else:
@@ -126,7 +126,7 @@ def _check_init_cfg(cfg: Config) -> None:
     path = init.get("checkpoint") if isinstance(init, Mapping) else None
     if not path or "://" in path or init.get("prefix"):
         return
-    prefix = read_branch(path, build_for_config(cfg).state_dict()).prefix
+    prefix = find_network(path, build_for_config(cfg).state_dict()).prefix
     if prefix.removeprefix("state_dict.") not in ("", "module."):
         raise UserValueError(
             "model.backbone.init_cfg reads a backbone at the top of a file or in its state_dict, "

@@ -15,7 +15,7 @@ from ..finetuning.plan import FinetunePlanner, labels_for
 from ..finetuning.start import run_finetuning
 from ..runs.work_dirs import digest
 from ..system.stopping import signals
-from ..weights import RANDOM, SUPERVISED, split_timm, whole_path
+from ..weights import WORDS, Source, whole_path
 from .execute import Log, jobs_of_machine
 from .experiment import Experiment
 from .report import Files
@@ -49,8 +49,7 @@ class FinetuneRequest:
     @property
     def backbone_from(self) -> str | None:
         """The file that gives all rows their backbone; None if there is no file."""
-        is_word = self.weights in (RANDOM, SUPERVISED)
-        return None if is_word else whole_path(self.weights)
+        return None if Source.of(self.weights).word else whole_path(self.weights)
 
     @property
     def rows(self) -> dict[str, str]:
@@ -59,7 +58,7 @@ class FinetuneRequest:
         start = self.backbone_from
         if start:
             stem = Path(self.weights).stem
-            name = f"{stem} (file)" if stem in (RANDOM, SUPERVISED) else stem
+            name = f"{stem} (file)" if stem in WORDS else stem
         return {name: start or name} | {word: word for word in self.baselines}
 
     def check(self, log: Log) -> None:
@@ -143,7 +142,7 @@ class FineTunings(Experiment[FinetuneRun]):
             "task": request.task,
             "data": str(Path(request.data).resolve()),
             "weights": {
-                row: digest(row, split_timm(start)[1]) for row, start in request.rows.items()
+                row: digest(row, Source.of(start).file) for row, start in request.rows.items()
             },
             **{name: x for name, x in asdict(request.asked).items() if name not in _NOT_SHARED},
         }

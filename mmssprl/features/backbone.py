@@ -20,7 +20,7 @@ from ..functional.pooling import pool
 from ..pixels import IMAGENET_MEAN, IMAGENET_STD, Normalisation, Pixels
 from ..pyramid import ViewLayout, check_px
 from ..system.environment import choose_device
-from ..weights import SUPERVISED, find_config, load_network
+from ..weights import Source, find_config, load_network
 
 DEFAULT_IMAGE_PX = 224
 RESIZE_RATIO = 256 / 224
@@ -152,13 +152,15 @@ def load_backbone(
         ValueError: Weights and config do not fit, there is no config, or no such device.
         FileNotFoundError: A file does not exist.
     """
-    place, file = choose_device(device), str(weights)
+    place = choose_device(device)
+    file = str(weights)
     if not isinstance(config, Config):
         config = find_config(file, None if config is None else str(config))
     backbone = load_network(file, config, seed=seed)
     model = FeatureBackbone.of_config(backbone, config, image_px=image_px)
     usual = Normalisation()
-    if file == SUPERVISED and usual.fits(model.pixels):  # the config is of other weights
+    # The config is of other weights.
+    if Source.of(file).is_supervised and usual.fits(model.pixels):
         own = usual.for_pixels(model.pixels)
         model.mean = own.mean
         model.std = own.std
@@ -188,7 +190,8 @@ def image_transform(model: FeatureBackbone) -> v2.Transform:
     (H, W, C) if the model has ``pixels``. It resizes the shorter side to 256/224 px, crops the
     centre, normalises, and returns float32 (3, px, px). Stack the results for ``model``.
     """
-    px, to_float = model.image_px, v2.ToDtype(torch.float32)
+    px = model.image_px
+    to_float = v2.ToDtype(torch.float32)
     colours = v2.RGB() if model.pixels is None else to_float
     cut = [v2.Resize([round(px * RESIZE_RATIO)], antialias=True), v2.CenterCrop([px, px])]
     normalise = [to_float, v2.Normalize(model.mean, model.std), v2.ToPureTensor()]

@@ -4,6 +4,7 @@ Legend: R crops of each image, M_s cells of scale s, px side of a crop.
 """
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import torch
@@ -45,7 +46,8 @@ class Crops:
         """Return left, top, right and bottom of each crop in the image's pixels, float32 (R, 4)."""
         # The shorter side becomes px * 256 / 224, and the crop keeps px in the middle.
         side = min(height, width) * self.image_px / round(self.image_px * RESIZE_RATIO)
-        left, top = (width - side) / 2, (height - side) / 2
+        left = (width - side) / 2
+        top = (height - side) / 2
         boxes = [np.array([[left, top, left + side, top + side]])]
         for level in self.levels:
             corners = np.array(_corners(level))
@@ -58,4 +60,4 @@ def _corners(level: PyramidLevel) -> list[tuple[int, int]]:
     """Return left and top in the resized image of the patch in each cell, by rows."""
     margin = (level.cell_px - level.patch_px) // 2
     starts = [i * level.cell_px + margin for i in range(level.grid)]
-    return [(left, top) for top in starts for left in starts]
+    return [(left, top) for top, left in product(starts, starts)]

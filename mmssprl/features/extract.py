@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from multiprocessing import current_process
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,8 +37,10 @@ from .crops import Crops
 ImageSource = str | Path | Sequence[str | Path] | UnlabeledImages
 Weights = str | Path | FeatureBackbone  # as for ``load_backbone``, or its result
 _ARCHIVES = (".tar", ".gz", ".tgz", ".bz2", ".xz", ".zip")
-_LEAST_FOR_WORKERS, _MOST_WORKERS = 256, 8
-"""Minimum number of images to start reading processes, and the maximum number of these."""
+_LEAST_FOR_WORKERS = 256
+"""Minimum number of images to start reading processes."""
+_MOST_WORKERS = 8
+"""Maximum number of reading processes."""
 
 
 class Images:
@@ -46,7 +49,7 @@ class Images:
     Args:
         source: As the ``images`` of ``embed``, or a data set.
         argument: Name of ``source`` in error messages.
-        like: Backbone or config whose kind of pixels is read; a data set has its own.
+        like: Backbone or config that says the kind of pixels; a data set has its own.
 
     Attributes:
         root: The folder that the names are relative to.
@@ -59,14 +62,18 @@ class Images:
         if isinstance(source, str | Path):
             path = check_path(source, argument, file="a tar file or an image", folder=IMAGE_FOLDER)
             if path.is_file() and not path.name.lower().endswith(_ARCHIVES):
-                self.root, self.names = path.parent, [path.name]
+                self.root = path.parent
+                self.names = [path.name]
                 return
+
             with called(argument):
                 source = UnlabeledImages(str(path), pixels=self._pixels)
         if isinstance(source, UnlabeledImages):
-            self.root, self._dataset = Path(source.data_prefix["img_path"]), source
+            self.root = Path(source.data_prefix["img_path"])
+            self._dataset = source
             self.names = list(source.names)
             return
+
         if not isinstance(source, Iterable) or not all(isinstance(x, str | Path) for x in source):
             raise UserTypeError(
                 f"{argument} must be paths of images; for images in memory use load_backbone and "
@@ -157,13 +164,12 @@ class Batch(NamedTuple):
 def joined(batches: Iterable[Batch]) -> Batch:
     """Join the batches of ``extract``."""
     found = [*batches]
-    good = [batch for batch in found if batch.indices]
     return Batch(
-        [index for batch in good for index in batch.indices],
-        torch.cat([batch.features for batch in good]),
-        [size for batch in good for size in batch.sizes],
-        [each for batch in found for each in batch.unreadable],
-        [each for batch in found for each in batch.identities],
+        [*chain.from_iterable(batch.indices for batch in found)],
+        torch.cat([batch.features for batch in found if batch.indices]),
+        [*chain.from_iterable(batch.sizes for batch in found)],
+        [*chain.from_iterable(batch.unreadable for batch in found)],
+        [*chain.from_iterable(batch.identities for batch in found)],
     )
 
 
@@ -186,39 +192,38 @@ def extract(
     Raises:
         ValueError: No image is readable, or features are not finite.
     """
-    num_workers = options.num_workers
-    if num_workers is None:
-        pays = len(names) >= _LEAST_FOR_WORKERS and not current_process().daemon
-        num_workers = min(_MOST_WORKERS, usable_cores() // 2) if pays else 0
     loader: DataLoader = DataLoader(
         range(len(names)),  # type: ignore[arg-type]
         options.batch_size,
-        num_workers=num_workers,
+        num_workers=_num_workers(options, len(names)),
         collate_fn=partial(_load, read, identify, crops),
     )
     prepare_loaders({"features": loader}, options.log)
     device = choose_device(options.device)
     # At most as many pixels at once as in a batch of whole images.
     most_pixels = options.batch_size * crops.image_px**2
+
     all_unreadable: list[tuple[str, str]] = []
     with (
         borrowed(model, device),
         freed_memory_kept(device.type),
         explain_timeout(lambda: "the features"),
     ):
-        for good, cut, sizes, bad, own in watch(loader, "features", shown=options.progress):
+        for loaded in watch(loader, "features", shown=options.progress):
             signals.progress()  # a probe in a training is no step that is stuck
-            unreadable = [(names[index], why) for index, why in bad]
+            unreadable = [(names[index], why) for index, why in loaded.unreadable]
             all_unreadable += unreadable
-            parts = [_run(model, flat, most_pixels, device, pooled) for flat in cut]
-            shaped = [part.unflatten(0, (len(good), -1)) for part in parts]  # (B, M, C, ...)
-            features = torch.cat(shaped, dim=1) if good else torch.empty(0)
+
+            parts = [_run(model, flat, most_pixels, device, pooled) for flat in loaded.crops]
+            shaped = [part.unflatten(0, (len(loaded.indices), -1)) for part in parts]
+            features = torch.cat(shaped, dim=1) if shaped else torch.empty(0)  # (B, R, C, ...)
             if not features.isfinite().all():
                 raise UserValueError(
-                    "features must be finite, but those of the network are NaN or infinity; it has "
+                    "features must be finite, but the network gives NaN or infinity; it has "
                     "diverged. Use weights of an earlier epoch, or train with a lower lr."
                 )
-            yield Batch(good, features, sizes, unreadable, own)
+            yield Batch(loaded.indices, features, loaded.sizes, unreadable, loaded.identities)
+
     if len(all_unreadable) == len(names):
         name, why = all_unreadable[0]
         raise UserValueError(
@@ -227,32 +232,44 @@ def extract(
         )
 
 
+def _num_workers(options: FeatureOptions, num_images: int) -> int:
+    """Return the number of reading processes; few images are read before these have started."""
+    if options.num_workers is not None:
+        return options.num_workers
+    pays = num_images >= _LEAST_FOR_WORKERS and not current_process().daemon
+    return min(_MOST_WORKERS, usable_cores() // 2) if pays else 0
+
+
+class _Loaded(NamedTuple):
+    """The images of a batch, as a reading process sends them."""
+
+    indices: list[int]  # B readable images
+    crops: list[Tensor]  # for each scale uint8 (B M, 3, px, px)
+    sizes: list[tuple[int, int]]  # height and width
+    unreadable: list[tuple[int, str]]  # index and reason
+    identities: list[np.ndarray]  # as in ``Batch``
+
+
 def _load(
     read: Callable[[int], Tensor],
     identify: Callable[[int], np.ndarray] | None,
     crops: Crops,
     indices: list[int],
-) -> tuple[
-    list[int],
-    list[Tensor],
-    list[tuple[int, int]],
-    list[tuple[int, str]],
-    list[np.ndarray],
-]:
-    """Return the readable images, their crops by scale, their sizes, the unreadable, identities."""
-    good, cut, sizes, unreadable = [], [], [], []
+) -> _Loaded:
+    """Read and crop the images of a batch."""
     identities = [*map(identify, indices)] if identify else []
+    loaded = _Loaded([], [], [], [], identities)
+    cut = []
     for index in indices:
         try:
             image = read(index)
         except ImageReadError as error:
-            unreadable.append((index, error.reason))
+            loaded.unreadable.append((index, error.reason))
             continue
-        good.append(index)
+        loaded.indices.append(index)
+        loaded.sizes.append((image.shape[1], image.shape[2]))
         cut.append(crops.cut(image))
-        sizes.append((image.shape[1], image.shape[2]))
-    by_scale = [torch.cat(scale) for scale in zip(*cut, strict=True)]  # each (B M, 3, px, px)
-    return good, by_scale, sizes, unreadable, identities
+    return loaded._replace(crops=[torch.cat(scale) for scale in zip(*cut, strict=True)])
 
 
 @torch.inference_mode()

@@ -23,9 +23,8 @@ from ..pyramid import check_px
 from ..runs.devices import choose_batch, choose_epochs, reading_processes
 from ..weights import (
     RANDOM,
-    SUPERVISED,
+    Source,
     find_normalisation,
-    names_network,
     take_normalisation,
     whole_path,
 )
@@ -83,7 +82,7 @@ def _set_optimizer(
     usual_lr = (cfg.base_lr, "of pre-trained weights")
     if asked.freeze:
         usual_lr = (cfg.frozen_lr, "of heads on a frozen backbone")
-    elif weights == RANDOM:
+    elif Source.of(weights).is_random:
         usual_lr = (cfg.random_lr, "from random weights")
     lr, why = _asked_or(asked.lr, *usual_lr)
     cfg.optim_wrapper.optimizer.lr = lr
@@ -116,7 +115,7 @@ def check_options(weights: str, task: str, asked: FinetuneOptions) -> None:
     check_ranges(asked)
     if asked.image_px is not None:
         check_px("image_px", asked.image_px)
-    if weights not in (RANDOM, SUPERVISED) and not names_network(weights):
+    if Source.of(weights).is_file:
         read_state(weights)  # refuses a file that has none
 
 
@@ -181,13 +180,13 @@ def _set_backbone(
     cfg: Config, weights: str, backbone_from: str | None, *, depth: int
 ) -> Normalisation:
     """Set the backbone and the normalisation of its weights in a base config; return the latter."""
-    is_word = weights in (RANDOM, SUPERVISED)
-    network = backbone_from or (None if is_word else weights)
+    source = Source.of(weights)
+    network = backbone_from or (None if source.word else weights)
     with quiet():
         adapt_backbone(cfg, {"type": "ResNet", "depth": depth})
         if network is not None:
             fit_backbone(cfg, network)
-        normalised_for = (network or RANDOM) if weights == RANDOM else weights
+        normalised_for = (network or RANDOM) if source.is_random else weights
         pixels = find_normalisation(normalised_for, cfg.model.backbone)
         take_normalisation(cfg, pixels)
     return pixels

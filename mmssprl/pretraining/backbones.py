@@ -15,7 +15,7 @@ from ..errors import UserError, UserValueError
 from ..functional.pooling import pool
 from ..models import ModuleBackbone, TimmBackbone
 from ..models.timm_backbone import check_timm
-from ..weights import TIMM
+from ..weights import timm_model, timm_network
 
 _TIMM_OPTIONS = ((), ("dynamic_img_size",), ("dynamic_img_size", "dynamic_img_pad"))
 """Options for views of several sizes, and of sizes that are no multiple of the patch."""
@@ -87,7 +87,7 @@ BACKBONES = {backbone.name: backbone for backbone in _KNOWN}
 def name_of(cfg: Mapping[str, Any]) -> str | None:
     """Return the name that ``find_backbone`` takes for a backbone's config, or None."""
     if "model_name" in cfg:
-        return f"{TIMM}{cfg['model_name']}"
+        return timm_network(cfg["model_name"])
     own = {key: x for key, x in cfg.items() if key not in ("zero_init_residual", "in_channels")}
     named = (each.name for each in BACKBONES.values() if each.cfg == own)
     return cfg.get("network") or next(named, None)
@@ -103,10 +103,10 @@ def find_backbone(name: str, sizes_px: Collection[int], in_channels: int = 3) ->
         found = BACKBONES[name]
         more = {} if in_channels == 3 else {"in_channels": in_channels}
         return replace(found, cfg={**found.cfg, **more})
-    find = _find_in_timm if name.startswith(TIMM) else _find_module
+    find = _find_in_timm if timm_model(name) else _find_module
     if find is _find_module and ":" not in name:
         raise UserValueError(
-            f"backbone must be one of {', '.join(BACKBONES)}, {TIMM}NAME or "
+            f"backbone must be one of {', '.join(BACKBONES)}, {timm_network('NAME')} or "
             f"package.module:function, but got {name!r}{meant(name, BACKBONES)}"
         )
     with torch.random.fork_rng(devices=[]):
@@ -147,7 +147,7 @@ def _find_module(name: str, views: Sequence[Tensor]) -> Backbone:
 @torch.no_grad()
 def _find_in_timm(name: str, views: Sequence[Tensor]) -> Backbone:
     """Build a network of timm with options that take the views, and describe its output."""
-    model_name = name.removeprefix(TIMM)
+    model_name = timm_model(name)
     in_channels = views[0].shape[1]
     fault = ""
     check_timm(model_name)

@@ -26,7 +26,7 @@ from ..probing.hook import MOST_IMAGES
 from ..registry import MODELS
 from ..runs.devices import reading_processes
 from ..saving.save_and_stop_hook import parse_save_every
-from ..weights import OWN, RANDOM, build_backbone, find_normalisation, whole_path
+from ..weights import RANDOM, Source, build_backbone, find_normalisation, whole_path
 from .continuation import continue_from
 from .methods import TEACHER_GAIN
 from .recipe import Recipe, RecipeRow
@@ -89,7 +89,7 @@ def _set_start(recipe: Recipe, *, is_rgb: bool) -> None:
     asked = recipe.asked
     backbone = recipe.backbone
     teacher = asked.teacher
-    if asked.weights not in (None, RANDOM):
+    if not Source.of(asked.weights).is_random:
         continue_from(recipe, str(asked.weights), build_backbone(recipe.cfg), is_rgb=is_rgb)
     elif backbone.is_trained:
         recipe.warnings.append(
@@ -101,8 +101,9 @@ def _set_start(recipe: Recipe, *, is_rgb: bool) -> None:
         recipe.rows["weights"] = RecipeRow("random, from scratch", why)
 
     if recipe.method.uses_teacher and teacher is not None:
-        own = backbone.cfg.get("network", OWN)
-        teacher_hook(recipe.cfg).teacher = own if teacher == OWN else whole_path(str(teacher))
+        is_own = Source.of(teacher).is_own
+        name = backbone.cfg.get("network", teacher) if is_own else whole_path(str(teacher))
+        teacher_hook(recipe.cfg).teacher = name
 
 
 def _set_probe(recipe: Recipe) -> None:
@@ -111,7 +112,7 @@ def _set_probe(recipe: Recipe) -> None:
     cfg = recipe.cfg
     if asked.probe is not None:
         recipe.rows["probe"] = add_probe(cfg, asked.probe)
-    elif asked.weights not in (None, RANDOM):
+    elif not Source.of(asked.weights).is_random:
         cfg.custom_hooks = [*cfg.custom_hooks, {"type": "ProbeHook"}]
         num = min(MOST_IMAGES // 2, recipe.num_images)
         why = "no labels: features find an image's other half"
@@ -170,7 +171,7 @@ def _set_normalisation(recipe: Recipe) -> None:
     """Normalise as the weights were trained, else as the network's authors do; add the row."""
     weights = str(recipe.asked.weights or RANDOM)
     own = find_normalisation(weights, recipe.backbone.cfg).for_pixels(None)
-    if weights == RANDOM and own.equals(Normalisation()):  # as in the base config
+    if Source.of(weights).is_random and own.equals(Normalisation()):  # as in the base config
         return
     recipe.cfg.model.data_preprocessor.update(own.numbers)
     recipe.rows["pixels"] = RecipeRow(str(own), f"of {own.source}")
@@ -191,7 +192,7 @@ def _set_channels(recipe: Recipe, found: Channels) -> None:
     where = f"in {counted(found.num_images, 'image')}"
     weights = str(recipe.asked.weights or RANDOM)
     of_weights = find_normalisation(weights, recipe.backbone.cfg)
-    if weights != RANDOM and of_weights.fits(found.pixels):
+    if not Source.of(weights).is_random and of_weights.fits(found.pixels):
         numbers = of_weights.for_pixels(found.pixels)
         where = f"of {numbers.source}"
     recipe.rows["channels"] = RecipeRow(str(found.pixels), f"{numbers} {where}")

@@ -8,16 +8,12 @@ from torch import nn
 from ..console.wording import counted
 from ..errors import UserValueError
 from ..weights import (
-    OWN,
-    RANDOM,
-    SUPERVISED,
-    TIMM,
+    Source,
     check_fit,
-    names_function,
-    split_timm,
     start_state,
     weights_file,
     whole_path,
+    with_network,
 )
 from ..weights.description import find_description, read_description
 from .backbones import name_of
@@ -35,22 +31,19 @@ def named_weights(asked: PretrainOptions) -> PretrainOptions:
 
     timm/NAME[:FILE] names a network, and so does package.module:function, with its own weights.
     """
-    weights = str(asked.weights or "")
-    name, file = split_timm(weights)
-    if names_function(weights):
-        name = weights
-        file = OWN
-    if name:
-        if asked.backbone not in (None, name):
+    source = Source.of(asked.weights)
+    if source.network:
+        if asked.backbone not in (None, source.network):
             raise UserValueError(
-                f"weights {weights} are of the backbone {name}, but backbone is {asked.backbone}; "
-                "leave backbone out."
+                f"weights {asked.weights} are of the backbone {source.network}, but backbone is "
+                f"{asked.backbone}; leave backbone out."
             )
-        return replace(asked, backbone=name, weights=file or name)
+        return replace(asked, backbone=source.network, weights=source.without_network)
 
-    if asked.backbone is not None or weights in ("", RANDOM, SUPERVISED, OWN):
+    if not source.file or asked.backbone is not None:
         return asked
-    description = find_description(weights_file(weights))
+
+    description = find_description(weights_file(source.file))
     if description is None:
         return asked
 
@@ -58,7 +51,7 @@ def named_weights(asked: PretrainOptions) -> PretrainOptions:
     backbone = name_of(own)
     if backbone is None:
         raise UserValueError(
-            f"weights {weights} are of a {own.pop('type')} that pretrain cannot build, {own}; "
+            f"weights {source.file} are of a {own.pop('type')} that pretrain cannot build, {own}; "
             "train it from its config by tools/train.py."
         )
     return replace(asked, backbone=backbone)
@@ -66,14 +59,12 @@ def named_weights(asked: PretrainOptions) -> PretrainOptions:
 
 def is_anchored(asked: PretrainOptions) -> bool:
     """Whether the teacher that is asked for is the network that the training starts from."""
-    if asked.teacher is None or asked.weights in (None, RANDOM):
+    if asked.teacher is None or Source.of(asked.weights).is_random:
         return False
-    teacher = str(asked.teacher)
-    if asked.weights == OWN:
-        return teacher in (OWN, asked.backbone)
-    if teacher.startswith(TIMM):
-        teacher = teacher.removeprefix(f"{asked.backbone}:")
-    return whole_path(teacher) == whole_path(str(asked.weights))
+    teacher = Source.of(asked.teacher)
+    is_same = teacher.network == asked.backbone
+    weights = teacher.without_network if is_same else str(asked.teacher)
+    return whole_path(weights) == whole_path(str(asked.weights))
 
 
 def check_weights(weights: str, backbone: nn.Module, recipe: Recipe) -> None:
@@ -81,10 +72,11 @@ def check_weights(weights: str, backbone: nn.Module, recipe: Recipe) -> None:
     name = recipe.backbone.name
     cfg = recipe.backbone.cfg
     channels = cfg.get("in_channels", 3)
+    source = Source.of(weights)
     wanted = ""
-    if weights == OWN and "network" not in cfg:
+    if source.is_own and "network" not in cfg:
         wanted = "those of a backbone package.module:function"
-    if weights == SUPERVISED and (not recipe.backbone.has_stages or channels != 3):
+    if source.is_supervised and (not recipe.backbone.has_stages or channels != 3):
         wanted = "torchvision's ResNets of 3 channels"
     if wanted:
         raise UserValueError(
@@ -92,7 +84,7 @@ def check_weights(weights: str, backbone: nn.Module, recipe: Recipe) -> None:
             "give a file of its weights, or another backbone."
         )
 
-    if weights != OWN:
+    if not source.is_own:
         own = backbone.state_dict()
         state = start_state(weights, cfg.get("depth", 50), own)
         remedy = "name their network by backbone, `convert` them, or give other weights."
@@ -106,7 +98,7 @@ def continue_from(recipe: Recipe, weights: str, backbone: nn.Module, *, is_rgb: 
     """
     check_weights(weights, backbone, recipe)
     cfg = recipe.cfg
-    if weights != OWN:
+    if not Source.of(weights).is_own:
         cfg.weights = whole_path(weights)
     keys = {"backbone.": {"lr_mult": BACKBONE_SHARE}}
     cfg.optim_wrapper.paramwise_cfg = {"custom_keys": keys}
@@ -143,8 +135,7 @@ def _add_anchor(recipe: Recipe) -> None:
         cfg.model.dense_weight = 0.0
     cfg.train_dataloader.dataset.pipeline = [{"type": "TeacherCrop"}]
     teacher = cfg.get("weights", backbone.cfg.get("network"))
-    if backbone.name.startswith(TIMM) and recipe.asked.weights != backbone.name:
-        teacher = f"{backbone.name}:{teacher}"
-    cfg.custom_hooks = [*cfg.custom_hooks, {"type": "TeacherHook", "teacher": teacher}]
+    hook = {"type": "TeacherHook", "teacher": with_network(teacher, backbone.name)}
+    cfg.custom_hooks = [*cfg.custom_hooks, hook]
     why = f"gained {ANCHORED_GAIN} points in 10 epochs on our photographs, from ImageNet's weights"
     recipe.rows["teacher"] = RecipeRow("the start itself", why)

@@ -27,7 +27,6 @@ from ..runs.start import Log, PlannedRun
 from ..runs.work_dirs import refuse_used
 from ..system.environment import training_threads
 from ..system.locks import is_unused
-from ..weights import RANDOM
 from .choose import SIZE_STEP_PX, choose_recipe
 from .config import Channels, finish_config, measure_channels
 from .continuation import named_weights
@@ -145,7 +144,7 @@ def look_at_images(source: str, asked: PretrainOptions) -> SeenImages:
     images = UnlabeledImages(root, max_bad_share=max_bad_share, pixels=pixels)
 
     channels = measure_channels(images, wanted) if wanted else None
-    from_random = asked.weights in (None, RANDOM) and not asked.teacher
+    from_random = Source.of(asked.weights).is_random and not asked.teacher
     short_side_px, warnings = find_usable_images(images, source, from_random=from_random)
     return SeenImages(images, channels, short_side_px, warnings)
 

@@ -17,7 +17,7 @@ from ..features.backbone import FeatureBackbone
 from ..features.crops import Crops
 from ..features.extract import FeatureOptions, Weights, joined
 from ..system.environment import choose_device
-from ..weights import RANDOM, SUPERVISED, find_config, refuse_random
+from ..weights import RANDOM, SUPERVISED, find_config, refuse_random, without_words
 from .data import LabelledSplit, ProbeData, extract_files, find_probe_data, read_masks
 from .dense import DenseProbeResult, score_maps
 from .intervals import Scored, half_widths
@@ -180,7 +180,7 @@ def best_weights(results: Sequence[ProbeResult]) -> tuple[str | None, str]:
 @called("config (--config)", field="--config")
 def _find_configs(weights: list[str], config: str | None) -> dict[str, Config]:
     """Return the config of each file; 'random' and 'supervised' take the first file's config."""
-    files = [name for name in weights if name not in (RANDOM, SUPERVISED)]
+    files = without_words(weights)
     found = {name: find_config(name, config) for name in files}
     if len(files) == len(weights):
         return found

@@ -14,7 +14,7 @@ from ..console.tables import csv_table
 from ..console.wording import ALONE, percent
 from ..errors import refuse_damaged
 from ..system.outputs import write_whole
-from ..weights import RANDOM, SUPERVISED, TIMM
+from ..weights import RANDOM, SUPERVISED, Source, timm_network, with_network
 
 START = "start"  # weights of a file
 TRAINED = "trained"
@@ -135,12 +135,11 @@ def propose(weights: Path, cfg: Config) -> Proposal:
 
 def trained_start(cfg: Config) -> str | None:
     """Return the trained weights that a run started from, as WEIGHTS; None for random ones."""
-    weights = cfg.get("weights") or RANDOM
+    weights = cfg.get("weights")
     backbone = cfg.model.backbone
-    if weights != RANDOM:
-        # The file alone does not say which network of timm it is of.
-        is_file = "model_name" in backbone and not weights.startswith(TIMM)
-        return f"{TIMM}{backbone.model_name}:{weights}" if is_file else str(weights)
+    if not Source.of(weights).is_random:
+        network = timm_network(backbone.model_name) if "model_name" in backbone else ""
+        return with_network(str(weights), network)
     hooks = cfg.get("custom_hooks") or []
     is_continued = any(hook["type"].endswith("ContinuationHook") for hook in hooks)
     return backbone.get("network") if is_continued else None

@@ -16,26 +16,29 @@ from ..features.extract import Images
 from .neighbor_search import Neighbor
 from .selection import Selected
 
-MOST_ROWS, MOST_COLUMNS = 12, 8
+MOST_ROWS = 12
+MOST_COLUMNS = 8
 
 
 def draw_neighbors(
     found: Sequence[Neighbor], queries: Images, images: Images, *, num_rows: int = MOST_ROWS
 ) -> Figure:
     """Draw a row per query, for at most ``num_rows`` queries, evenly spaced."""
-    query_at, image_at = (
-        {path: index for index, path in enumerate(each.paths(each.names))}
-        for each in (queries, images)
-    )
+    query_at = _index_of_paths(queries)
+    image_at = _index_of_paths(images)
     groups = [[*row] for _, row in groupby(found, lambda neighbor: neighbor.query)]
     shown = [groups[i] for i in spread(len(groups), num_rows)]
-    rows = [
-        [_tile(queries, query_at[row[0].query], "query")]
-        + [_tile(images, image_at[each.nearest], f"{each.cosine:.3f}") for each in row]
-        for row in shown
-    ]
+    rows = []
+    for group in shown:
+        query = _tile(queries, query_at[group[0].query], "query")
+        nearest = [_tile(images, image_at[x.nearest], f"{x.cosine:.3f}") for x in group]
+        rows.append([query, *nearest])
     part = f", {len(rows)} of {len(groups)} rows" if len(rows) < len(groups) else ""
     return draw_grid(rows, f"nearest photographs and their cosines{part}")
+
+
+def _index_of_paths(images: Images) -> dict[str, int]:
+    return {path: index for index, path in enumerate(images.paths(images.names))}
 
 
 def draw_selected(found: Sequence[Selected], images: Images, method: str) -> Figure:
@@ -43,9 +46,10 @@ def draw_selected(found: Sequence[Selected], images: Images, method: str) -> Fig
     place = {name: index for index, name in enumerate(images.names)}
     if gone := [each.image for each in found if each.image not in place]:
         raise UserValueError(
-            f"images must be those of the embeddings, but {printable(gone[0])} is not among those "
-            f"of {images.root}; give the embedded folder."
+            f"images must be the embedded ones, but {printable(gone[0])} is not in {images.root}; "
+            "give the embedded folder."
         )
+
     is_grouped = method == "duplicates"
     rows: dict[int, list[Tile]] = {}
     for each in found:

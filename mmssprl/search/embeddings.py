@@ -35,8 +35,8 @@ class Embeddings:
         features: float32 (N, C), of any norm.
         about: Weights with their digest, images, and sizes that the features were computed with.
         unreadable: Names and reasons of M images that were left out.
-        identities: int64 (N + M, 5), size, times and digest of each image, those of unreadable ones
-            last, see ``identity_of``; (0, 5) if unknown.
+        identities: int64 (N + M, 5), size, times and digest of each image, unreadable ones last,
+            see ``identity_of``; (0, 5) if unknown.
     """
 
     names: list[str]
@@ -73,14 +73,14 @@ class Embeddings:
         odd = np.flatnonzero(~np.isfinite(self.features).all(axis=1))
         if odd.size:
             raise UserValueError(
-                f"features must be finite, but {odd.size:,} of {len(self):,} rows are not, first "
-                f"that of {on_one_line(self.names[odd[0]])}; run `embed` again."
+                f"features must be finite, but {odd.size:,} of {len(self):,} rows are not (first "
+                f"{on_one_line(self.names[odd[0]])}); run `embed` again."
             )
 
     def require_unchanged(self, images: Images, log: Callable[[str], object] = say) -> None:
         """Raise ValueError if images have other bytes than when they were embedded.
 
-        Images that are gone are not missed. ``log`` is told if the identities are unknown.
+        Images that are gone are not missed. ``log`` is called if the identities are unknown.
         """
         if not len(self.identities):
             log(
@@ -88,12 +88,13 @@ class Embeddings:
                 "only names are compared. Run `embed` again to have the images checked."
             )
             return
+
         index_of = {name: index for index, name in enumerate(images.names)}
         names = [*self.names, *(name for name, _ in self.unreadable)]
         rows = [row for row, name in enumerate(names) if name in index_of]
         places = [index_of[names[row]] for row in rows]
         stamps = stamps_of(lambda row: images.stamp(places[row]), len(rows))
-        kept = self.identities[rows]  # a copy, which gets the times now
+        kept = self.identities[rows]  # a copy, which gets the present times
         changed = find_changed(kept, stamps, lambda row: images.read_bytes(places[row]))
         if changed:
             [first] = images.paths([names[rows[changed[0]]]])

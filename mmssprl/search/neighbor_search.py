@@ -26,13 +26,15 @@ def nearest(
     The nearest comes first; k is at most ``num``. ``excluded`` int64 (Q,) is the index of the
     feature that each query skips, or -1.
     """
-    among, sought = (F.normalize(x.float(), dim=1) for x in (features, queries))
+    among = F.normalize(features.float(), dim=1)
+    sought = F.normalize(queries.float(), dim=1)
     num = min(num, len(among) - int((excluded >= 0).any()))
     found = []
     blocks = (each.split(_QUERIES_AT_A_TIME) for each in (sought, excluded))
     for block, own in zip(*blocks, strict=True):
         cosines = block @ among.T  # (block, N)
-        cosines[own >= 0, own[own >= 0]] = -torch.inf
+        skips = own >= 0
+        cosines[skips, own[skips]] = -torch.inf
         found.append(cosines.topk(num, dim=1))
     return torch.cat([each.indices for each in found]), torch.cat([each.values for each in found])
 
@@ -78,7 +80,7 @@ def neighbors(
         config, image_px, batch_size, device, progress: As for ``embed``.
 
     Returns:
-        The neighbours of the first query, the nearest first, then those of the second, ...
+        The neighbours of the first query, the nearest first, then of the second, ...
 
     Raises:
         ValueError: As ``embed``; ``num`` is below 1; embeddings are not finite, or of other weights
@@ -95,6 +97,7 @@ def neighbors(
         known = embed_images(model, among, options)
     else:
         known = _checked(embeddings, model, among, options)
+
     is_same = sought.paths(sought.names) == among.paths(among.names)
     asked = known if is_same else embed_images(model, sought, options)
     if asked.features.shape[1] != known.features.shape[1]:  # files need not say of which weights
@@ -102,17 +105,23 @@ def neighbors(
             f"embeddings must have {asked.features.shape[1]} features, as the weights give, but "
             f"have {known.features.shape[1]}; run `embed` again."
         )
-    paths, query_paths = among.paths(known.names), sought.paths(asked.names)
+
+    paths = among.paths(known.names)
+    query_paths = sought.paths(asked.names)
     rows = {path: row for row, path in enumerate(paths)}
-    own = torch.tensor([rows.get(path, -1) for path in query_paths])
-    sought_x, known_x = torch.from_numpy(asked.features), torch.from_numpy(known.features)
-    indices, cosines = nearest(sought_x, known_x, num, excluded=own)
+    indices, cosines = nearest(
+        torch.from_numpy(asked.features),
+        torch.from_numpy(known.features),
+        num,
+        excluded=torch.tensor([rows.get(path, -1) for path in query_paths]),
+    )
+
+    found = []
     columns = (query_paths, indices.tolist(), cosines.clamp(-1, 1).tolist())
-    return [
-        Neighbor(path, paths[index], rank, cosine)
-        for path, found, values in zip(*columns, strict=True)
-        for rank, (index, cosine) in enumerate(zip(found, values, strict=True), 1)
-    ]
+    for path, nearest_rows, values in zip(*columns, strict=True):
+        for rank, (row, cosine) in enumerate(zip(nearest_rows, values, strict=True), 1):
+            found.append(Neighbor(path, paths[row], rank, cosine))
+    return found
 
 
 _DECISIVE = ("weights_sha256", "image_px", "mean", "std")
@@ -143,8 +152,8 @@ def _checked(
 
     if unknown:
         options.log(
-            f"the embeddings do not say {', '.join(unknown)}, which cannot be compared with those "
-            "of the weights. Run `embed` again to have them checked."
+            f"the embeddings do not say {', '.join(unknown)}, which cannot be compared with the "
+            "weights. Run `embed` again to have them checked."
         )
     embeddings.require_unchanged(images, options.log)
     return embeddings

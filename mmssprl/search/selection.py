@@ -49,13 +49,13 @@ def select(
     """Select images to label, to look at or to delete. The result is deterministic.
 
     * 'diverse': greedy k-center (Gonzalez, 1985; Sener and Savarese, arXiv:1708.00489), starting
-      with the image nearest to the mean. ``cosine`` is that to the nearest image selected before, 1
-      for the first.
+      with the image nearest to the mean. ``cosine`` is to the nearest image selected before, 1 for
+      the first.
     * 'typical': the densest image of each of ``num`` k-means clusters, the largest cluster first,
       as TypiClust (arXiv:2202.02794). ``cosine`` is the mean over its 20 nearest in the cluster.
     * 'outliers': the least dense images. ``cosine`` is the mean over the 20 nearest images.
     * 'duplicates': groups of images linked by cosines of at least ``above``, the largest group
-      first. In each the image with most pixels is kept; ``cosine`` is that to the kept one.
+      first. In each the image with most pixels is kept; ``cosine`` is to the kept one.
 
     Args:
         embeddings: Result of ``embed``, or its file.
@@ -77,6 +77,7 @@ def select(
     most = len(embeddings)
     if num is not None and not 1 <= num <= most:
         raise UserValueError(f"num must be in [1, {most:,}], the number of images, but got {num}.")
+
     if method == "duplicates":
         return [each for each in _duplicates(embeddings, above) if num is None or each.rank <= num]
     num = num or min(NUM, most)
@@ -127,17 +128,19 @@ def _duplicates(known: Embeddings, above: float) -> list[Selected]:
     units = normalize(known.features)
     within = DBSCAN(max(1 - above, 0) + _ROUNDING, min_samples=1, metric="cosine")
     group = within.fit_predict(units)  # by its first image
+    sizes = np.bincount(group)
     # The crop is centred, so left + right is the image's width, and top + bottom its height.
     pixels = (known.boxes[:, 0] + known.boxes[:, 2]) * (known.boxes[:, 1] + known.boxes[:, 3])
-    sizes = np.bincount(group)
+
     found = []
     several = np.flatnonzero(sizes > 1)
     for rank, label in enumerate(several[np.argsort(-sizes[several], kind="stable")], 1):
         rows = np.flatnonzero(group == label)
-        kept = rows[pixels[rows].argmax()]
-        others = rows[rows != kept]
-        cosines = units[others] @ units[kept]
+        largest = pixels[rows].argmax()
+        kept = rows[largest]
         found.append(Selected(known.names[kept], rank, 1.0))
+        others = np.delete(rows, largest)
+        cosines = units[others] @ units[kept]
         for i in np.argsort(-cosines, kind="stable"):
             found.append(Selected(known.names[others[i]], rank, float(cosines[i]), keep=False))
     return found

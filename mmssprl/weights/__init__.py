@@ -1,53 +1,47 @@
-"""Read, check, convert and export files of weights, and build backbones from them."""
+"""Read, check, convert and export files of weights, and build backbones from them.
 
-from .. import models  # noqa: F401  imports mmpretrain without its output, so it comes first
-from .backbone import (
-    build_backbone,
-    find_config,
-    has_supervised,
-    load_network,
-    start_state,
-)
-from .checkpoint_file import check_fit, read_checkpoint, weights_file
-from .checkpoint_prefixes import read_backbone
-from .convert import convert_weights
-from .description import write_description
-from .export import export_weights
-from .normalisation import find_normalisation, take_normalisation
+The options of the commands name sources and targets, which import no torch. The other names are
+imported on first use.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from .sources import (
-    OWN,
     RANDOM,
     SUPERVISED,
-    TIMM,
-    names_function,
-    names_network,
+    WORDS,
+    Source,
     refuse_random,
-    split_timm,
+    timm_model,
+    timm_network,
+    weights_file,
     whole_path,
+    with_network,
+    without_words,
 )
+from .targets import TARGETS
+
+if TYPE_CHECKING:
+    from ._public import *  # noqa: F403
 
 __all__ = [
-    "OWN",
     "RANDOM",
     "SUPERVISED",
-    "TIMM",
-    "build_backbone",
-    "check_fit",
-    "convert_weights",
-    "export_weights",
-    "find_config",
-    "find_normalisation",
-    "has_supervised",
-    "load_network",
-    "names_function",
-    "names_network",
-    "read_backbone",
-    "read_checkpoint",
+    "TARGETS",
+    "WORDS",
+    "Source",
     "refuse_random",
-    "split_timm",
-    "start_state",
-    "take_normalisation",
+    "timm_model",
+    "timm_network",
     "weights_file",
     "whole_path",
-    "write_description",
+    "with_network",
+    "without_words",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_"):  # lookups of Python, such as __path__
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("._public", __name__), name)

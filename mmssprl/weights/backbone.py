@@ -22,18 +22,11 @@ from ..models import ModuleBackbone
 from ..models.timm_backbone import check_timm
 from ..pixels import Normalisation
 from ..registry import MODELS
-from .checkpoint_file import check_fit, read_state, weights_file
-from .checkpoint_prefixes import read_backbone, read_branch, require_finite
+from .checkpoint_file import check_fit, read_state
+from .checkpoint_prefixes import find_network, read_backbone, require_finite
 from .description import find_description, read_description
 from .normalisation import find_normalisation, says_normalisation
-from .sources import (
-    RANDOM,
-    SUPERVISED,
-    TIMM,
-    names_function,
-    names_network,
-    split_timm,
-)
+from .sources import SUPERVISED, Source, timm_model, weights_file
 
 _DEPTHS = {
     (block is Bottleneck, blocks): depth for depth, (block, blocks) in ResNet.arch_settings.items()
@@ -59,32 +52,47 @@ def find_config(weights: str, config: str | None) -> Config:
 
 
 def _find_config(weights: str, config: str | None) -> Config:
-    if config is None and weights == RANDOM:
-        raise UserValueError("random weights need a config with the architecture; give one.")
-    if config is None and weights == SUPERVISED:
-        return Config({"model": {"backbone": {"type": "ResNet", "depth": 50}}})
-    path, is_name = Path(weights), names_network(weights)
-    if config is None and is_name:
-        return _config_of_network(weights)
-    if weights not in (RANDOM, SUPERVISED) and not is_name:
-        path = weights_file(weights)
-        state = read_state(path)  # raises if the file is damaged
+    source = Source.of(weights)
     if config is not None:
-        cfg = read_config_file(config)
-        model = cfg.get("model")
-        backbone = model.get("backbone") if isinstance(model, Mapping) else None
-        if not isinstance(backbone, Mapping) or "type" not in backbone:
-            raise UserValueError(
-                f"{cfg.filename} has no model.backbone; give a config that describes one."
-            )
-        return cfg
+        if not (source.is_random or source.is_supervised or source.network):
+            read_state(weights)  # raises if the file is damaged
+        return _given_config(config)
+
+    if source.is_random:
+        raise UserValueError("random weights need a config with the architecture; give one.")
+    if source.is_supervised:
+        return Config({"model": {"backbone": {"type": "ResNet", "depth": 50}}})
+    if source.function:
+        network = {"type": "ModuleBackbone", "network": source.function}
+        return Config({"model": {"backbone": network}})
+    if source.timm:
+        return _config_of_timm(timm_model(source.timm))
+    return _config_of_file(weights_file(weights))
+
+
+def _given_config(config: str) -> Config:
+    """Read the config of a backbone that the user gave."""
+    cfg = read_config_file(config)
+    model = cfg.get("model")
+    backbone = model.get("backbone") if isinstance(model, Mapping) else None
+    if not isinstance(backbone, Mapping) or "type" not in backbone:
+        raise UserValueError(
+            f"{cfg.filename} has no model.backbone; give a config that describes one."
+        )
+    return cfg
+
+
+def _config_of_file(path: Path) -> Config:
+    """Read the description next to a file, or the depth and width of a ResNet from its tensors."""
+    state = read_state(path)  # raises if the file is damaged
     if description := find_description(path):
         require_finite(state, path)
         print_log(f"{path}: backbone read from {description.name}.")
         return read_description(description)
-    branch = read_branch(path)
+
+    network = find_network(path)
     remedy = "give the config of their training by --config."
-    backbone = read_architecture(branch.tensors, path, remedy)
+    backbone = read_architecture(network.tensors, path, remedy)
     print_log(
         f"{path} has no {path.stem}.json: read as a ResNet-{backbone['depth']} for 8-bit RGB "
         "images; give --config if that is wrong."
@@ -92,11 +100,8 @@ def _find_config(weights: str, config: str | None) -> Config:
     return Config({"model": {"backbone": backbone}})
 
 
-def _config_of_network(weights: str) -> Config:
-    """Return the config of timm's network, or of a function's."""
-    name = split_timm(weights)[0].removeprefix(TIMM)
-    if not name:
-        return Config({"model": {"backbone": {"type": "ModuleBackbone", "network": weights}}})
+def _config_of_timm(name: str) -> Config:
+    """Return the config of timm's network, for images of any size if it takes them."""
     check_timm(name)
     import timm
 
@@ -104,7 +109,7 @@ def _config_of_network(weights: str) -> Config:
     try:
         with torch.device("meta"):
             timm.create_model(name, dynamic_img_size=True)
-        backbone["options"] = {"dynamic_img_size": True}  # images of any size
+        backbone["options"] = {"dynamic_img_size": True}
     except TypeError:  # this network has no such argument
         pass
     return Config({"model": {"backbone": backbone}})
@@ -119,13 +124,14 @@ def read_architecture(trunk: Mapping[str, Tensor], file: str | Path, remedy: str
             last_blocks[stage] = max(block, last_blocks.get(stage, 0))
     blocks = tuple(1 + block for _, block in sorted(last_blocks.items()))
     has_bottlenecks = any(key.endswith(".conv3.weight") for key in trunk)
-    kind = "bottleneck" if has_bottlenecks else "basic"
     if (has_bottlenecks, blocks) not in _DEPTHS:
+        kind = "bottleneck" if has_bottlenecks else "basic"
         shown = f"{kind} blocks, {blocks} per stage" if blocks else ", ".join(list(trunk)[:3])
         raise UserValueError(
             "the backbone must be a ResNet of depth 18, 34, 50, 101 or 152, but the keys of "
             f"{file} show {shown}; {remedy}"
         )
+
     config: dict[str, Any] = {"type": "ResNet", "depth": _DEPTHS[has_bottlenecks, blocks]}
     widths = {"stem_channels": "conv1.weight", "base_channels": "layer1.0.conv1.weight"}
     for setting, key in widths.items():
@@ -157,22 +163,26 @@ def load_network(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
     backbone. Raises ValueError if they do not fit or are not finite.
     """
     own = cfg.model.backbone
+    source = Source.of(weights)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         backbone = build_backbone(cfg)
-        if weights == RANDOM:
+        if source.is_random:
             with quiet():
                 backbone.init_weights()
-    if weights not in (RANDOM, own.get("network")):
-        if weights == SUPERVISED and own.type != "ResNet":
-            raise UserValueError(
-                f"'{SUPERVISED}' weights exist only for a ResNet, but the backbone of "
-                f"{cfg.filename} is a {own.type}; leave '{SUPERVISED}' out."
-            )
-        state = start_state(weights, own.get("depth", 50), backbone.state_dict())
+
+    if source.is_supervised and own.type != "ResNet":
+        raise UserValueError(
+            f"'{SUPERVISED}' weights exist only for a ResNet, but the backbone of "
+            f"{cfg.filename} is a {own.type}; leave '{SUPERVISED}' out."
+        )
+    comes_with_weights = weights == own.get("network")  # of a function
+    if not (source.is_random or comes_with_weights):
+        expected = backbone.state_dict()
+        state = start_state(weights, own.get("depth", 50), expected)
         check_fit(
             state,
-            backbone.state_dict(),
+            expected,
             weights=weights,
             owner=str(cfg.filename or own.get("model_name", f"mmpretrain's {own.type}")),
             remedy="give the config or the network that they were trained with.",
@@ -217,14 +227,19 @@ def start_state(
 
     ``wanted`` is the backbone's state dict, as in ``read_backbone``.
     """
-    if weights == SUPERVISED:
+    source = Source.of(weights)
+    if source.is_supervised:
         return supervised_state(depth)
-    if names_function(weights):
-        return dict(ModuleBackbone(weights).state_dict())
-    title, file = split_timm(weights)
-    if file:
-        return read_backbone(file, wanted)
-    name = title.removeprefix(TIMM)
+    if source.function:
+        return dict(ModuleBackbone(source.function).state_dict())
+    if source.timm and not source.file:
+        return _timm_state(source.timm)
+    return read_backbone(source.file or weights, wanted)
+
+
+def _timm_state(weights: str) -> dict[str, Tensor]:
+    """Return timm's own weights of timm/NAME."""
+    name = timm_model(weights)
     check_timm(name)
     import timm
 

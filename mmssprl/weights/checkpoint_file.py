@@ -17,8 +17,8 @@ from mmengine.logging import HistoryBuffer, print_log
 from safetensors.torch import load_file
 from torch import Tensor
 
-from ..console.paths import check_path
-from ..errors import UserFileNotFoundError, UserValueError
+from ..errors import UserValueError
+from .sources import weights_file
 from .stand_ins import StandIn, stand_ins_for
 
 _ARCHIVE = b"PK\x03\x04"
@@ -46,19 +46,20 @@ _OTHERS = [
 def read_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
     """Read what ``torch.save`` wrote, a ``.safetensors`` file, or a ``.pkl`` of detectron2.
 
-    Tensors are loaded on the CPU. With ``mmap``, those of a zip archive stay in the file, which
-    must not change meanwhile. A value of a class that is not read becomes a ``StandIn``, or a plain
-    dict or list. Raises ValueError for a file of another kind, a damaged one, or one that names
-    functions of the operating system.
+    Tensors are loaded on the CPU. With ``mmap``, the tensors of a zip archive stay in the file,
+    which must not change meanwhile. A value of a class that is not read becomes a ``StandIn``, or a
+    plain dict or list. Raises ValueError for a file of another kind, a damaged one, or one that
+    names functions of the operating system.
     """
     path = weights_file(path)
     try:
         return _read(path, mmap)
     except Exception as error:  # damaged files raise almost any class
-        reason, remedy = reason_of(error), _COPY_AGAIN
+        found = (reason_of(error), _COPY_AGAIN)
         is_class = _UNREAD.search(str(error))  # then a file of text is an old pickle
         if not (is_class or isinstance(error, PermissionError)):
-            reason, remedy = _other_file(path) or (reason, remedy)
+            found = _other_file(path) or found
+        reason, remedy = found
         raise UserValueError(f"{path} cannot be read ({reason}); {remedy}.") from error
 
 
@@ -79,10 +80,10 @@ def _read(path: Path, mmap: bool) -> Any:
         return load_file(path)
     with path.open("rb") as file:
         is_archive = file.read(len(_ARCHIVE)) == _ARCHIVE
-        if path.suffix == ".pkl" and not is_archive:
-            file.seek(0)
-            return load_pickle(file)
         file.seek(0)
+        if path.suffix == ".pkl" and not is_archive:
+            return load_pickle(file)
+
         # torch's reader takes only names in UTF-8, and maps only files that it opens by name.
         source = path if os.fsencode(path) == str(path).encode(errors="replace") else file
         mapped = mmap and is_archive and source is path
@@ -91,6 +92,8 @@ def _read(path: Path, mmap: bool) -> Any:
         except pickle.UnpicklingError as error:
             if not _UNREAD.search(str(error)):
                 raise
+
+        # The file names classes that are not read.
         made: set[str] = set()
         stand_ins = stand_ins_for(file, made)
         file.seek(0)
@@ -175,12 +178,13 @@ def read_state(path: str | Path) -> dict[str, Tensor]:
     content = read_checkpoint(path)
     if tensors := dict(_tensors(content)):
         return tensors
+
     parts = [content, *(dict.values(content) if isinstance(content, dict) else ())]
     network = next((type(each).__name__ for each in parts if isinstance(each, StandIn)), None)
     if network is not None:
         raise UserValueError(
-            f"{path} holds a pickled {_shown(network)}, whose code is not run, and no tensors; "
-            "load it where its code is, and save its state_dict() with torch.save."
+            f"{path} holds a pickled {_shown(network)} and no tensors, and code is not run from a "
+            "file; load it where its code is, and save its state_dict() with torch.save."
         )
     raise UserValueError(
         f"{path} holds a {type(content).__name__} without named tensors; give a *_backbone.pth, a "
@@ -189,8 +193,10 @@ def read_state(path: str | Path) -> dict[str, Tensor]:
 
 
 def _tensors(content: Any, prefix: str = "", depth: int = 8) -> Iterator[tuple[str, Tensor]]:
+    if not isinstance(content, dict):
+        return
     # Not ``content.items``: a file may set attributes of an OrderedDict.
-    for key, value in dict.items(content) if isinstance(content, dict) else ():
+    for key, value in dict.items(content):
         if not isinstance(key, str) or key.startswith("optim"):
             continue  # moments of an optimizer may have the names of the weights
         if isinstance(value, np.ndarray) and value.dtype.kind in "fi":
@@ -210,7 +216,7 @@ def check_fit(
     owner: str,
     remedy: str,
 ) -> None:
-    """Raise ValueError unless the names and shapes of weights are those of a model.
+    """Raise ValueError unless weights have the names and shapes of a model's tensors.
 
     BatchNorm's ``num_batches_tracked`` may be missing, as in old files.
     """
@@ -227,13 +233,15 @@ def list_faults(
     state: Mapping[str, Tensor], expected: Mapping[str, Tensor], optional: Container[str]
 ) -> str:
     """Describe how names and shapes differ; '' if only ``optional`` names are missing."""
+
+    def is_quantised(key: str) -> bool:
+        return expected[key].is_floating_point() and not state[key].is_floating_point()
+
     kinds = {
         "missing": [key for key in expected if key not in state and key not in optional],
         "unexpected": [key for key in state if key not in expected],
         "quantised": [
-            f"{key} {state[key].dtype}"
-            for key, value in expected.items()
-            if key in state and value.is_floating_point() > state[key].is_floating_point()
+            f"{key} {state[key].dtype}" for key in expected if key in state and is_quantised(key)
         ],
         "of another shape": [
             f"{key} {tuple(state[key].shape)} instead of {tuple(expected[key].shape)}"
@@ -246,17 +254,3 @@ def list_faults(
         for kind, names in kinds.items()
         if names
     )
-
-
-def weights_file(weights: str | Path) -> Path:
-    """Return the path of a file, or of the newest ``*_backbone.pth`` in the folder of a run."""
-    path = check_path(weights, "weights", file="a file", folder="the folder of a run")
-    if path.is_dir():
-        found = sorted(path.glob("*_backbone.pth"), key=lambda file: file.stat().st_mtime)
-        if not found:
-            raise UserFileNotFoundError(
-                f"{path} has no *_backbone.pth, which a finished pre-training writes; give a "
-                "checkpoint (epoch_N.pth)."
-            )
-        return found[-1]
-    return path

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ..errors import UserValueError
-from .checkpoint_file import read_state, say_once, weights_file
+from .checkpoint_file import read_state, say_once
 from .names import (
     WRAPPERS,
     from_dino_authors,
@@ -23,6 +23,7 @@ from .names import (
     unchunked,
     with_fitting_positions,
 )
+from .sources import weights_file
 
 _RESNET = frozenset({"conv1.weight", "layer1.0.conv1.weight"})
 _TRUNK = re.compile(r"(conv1|bn1|layer\d+)\.")
@@ -36,7 +37,7 @@ _SWAPPED = "ema_state_dict."
 
 
 @dataclass(frozen=True)
-class Branch:
+class StoredNetwork:
     """One network of a file."""
 
     prefix: str
@@ -49,81 +50,125 @@ class Branch:
         return f"{self.prefix!r}{others}"
 
 
-def read_branch(
+def find_network(
     path: str | Path, wanted: Mapping[str, Tensor] | None = None, *, prefix: str | None = None
-) -> Branch:
+) -> StoredNetwork:
     """Read the backbone that fits the names and shapes in ``wanted``; a ResNet by default.
 
     If several networks fit, an average (``ema``, ``teacher``) comes first, as in timm, and a
     momentum copy last; ``prefix`` overrides this. Names of detectron2, lightly and the authors of
     DINOv2 and DINOv3 are translated. Wrappers (``_orig_mod``) and classifiers are dropped, and
     positions of a ViT interpolated to the wanted grid. Raises ValueError if the choice between
-    several networks is ambiguous, a weight is not finite, or the names are those of transformers.
+    several networks is ambiguous, a weight is not finite, or the names are from transformers.
     """
-    path, wanted, given = weights_file(path), wanted or {}, None
+    path = weights_file(path)
+    wanted = wanted or {}
     own = read_state(path)
     ours = to_torchvision(own)
     # A custom network may use the names of another project: keep them if more of them fit.
-    state = max(ours, own, unchunked(ours), key=lambda each: _most(_prefixes(each, wanted)))
+    state = max(ours, own, unchunked(ours), key=lambda each: _most(_count(each, wanted)))
+    given = None
     if prefix is not None:
         given = WRAPPERS.sub("", prefix.rstrip(".") + "." if prefix else "")
-        below = {k.removeprefix(given): v for k, v in state.items() if k.startswith(given)}
+        below = _below(given, state)
         if not below:
             raise UserValueError(
                 f"no tensor of {path} begins with the prefix {given}; give the beginning of one: "
                 f"{', '.join(list(state)[:3])}, ..."
             )
         state = below
-    branch = _find(path, state, wanted, given)
-    require_finite(branch.tensors, path)
-    return replace(branch, tensors=with_fitting_positions(branch.tensors, wanted, path))
+
+    found = _choose(path, state, wanted, given)
+    require_finite(found.tensors, path)
+    return replace(found, tensors=with_fitting_positions(found.tensors, wanted, path))
 
 
 def read_backbone(
     path: str | Path, wanted: Mapping[str, Tensor] | None = None
 ) -> dict[str, Tensor]:
-    """Return the tensors of ``read_branch``; log the choice between several networks."""
-    branch = read_branch(path, wanted)
-    if branch.others:
-        hint = "; `convert --prefix` chooses another" if branch.tensors.keys() >= _RESNET else ""
-        say_once(f"{weights_file(path)}: weights read from {branch}{hint}.")
-    return branch.tensors
+    """Return the tensors of ``find_network``; log the choice between several networks."""
+    found = find_network(path, wanted)
+    if found.others:
+        hint = "; `convert --prefix` chooses another" if found.tensors.keys() >= _RESNET else ""
+        say_once(f"{weights_file(path)}: weights read from {found}{hint}.")
+    return found.tensors
 
 
-def _find(
+def _choose(
     path: Path, state: Mapping[str, Tensor], wanted: Mapping[str, Tensor], given: str | None
-) -> Branch:
+) -> StoredNetwork:
+    """Choose between the networks of a file, below the prefix that the user gave, if any."""
     above = given or ""
     needed = {k: v for k, v in wanted.items() if not k.endswith("num_batches_tracked")}
-    found = _prefixes(state, needed)
-    if not needed or 2 * _most(found) < len(needed):
-        # An average without BatchNorm statistics does not count.
-        found = _prefixes(state, _RESNET | {"bn1.running_var"})
-        found = Counter({p: n for p, n in found.items() if all(p + k in state for k in _RESNET)})
-        theirs = name_of_transformers(state)
-        if not found and theirs is not None:
-            raise UserValueError(
-                f"{path} has the names of Hugging Face's transformers, such as {theirs}, which are "
-                "not read; take the same network of timm (timm/NAME) or torchvision (supervised), "
-                "or its authors' file."
-            )
+    found = _count_backbones(path, state, needed)
     most = _most(found)
-
-    def rank(prefix: str) -> tuple[int, int, bool, bool]:
-        """Sort key: how much of the network is there, then what the prefix says."""
-        pairs = [(state[prefix + k], v) for k, v in needed.items() if prefix + k in state]
-        num_fitting = sum(own.shape == value.shape for own, value in pairs)
-        apart = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", above + prefix)  # modelEMA: model, ema
-        words = {*re.findall("[a-z]+", apart.lower())}
-        if prefix.startswith(_SWAPPED) and f"{_SWAPPED}steps" in state:
-            words = {"current"}
-        return -found[prefix], -num_fitting, not words & _AVERAGED, bool(words & _COPIES)
-
-    ranks = {prefix: rank(prefix) for prefix, number in found.items() if 2 * number >= most}
+    candidates = [prefix for prefix, number in found.items() if 2 * number >= most]
     if given is not None and found.get("") == most:
-        ranks = {"": rank("")}
+        candidates = [""]
+
+    ranks = {each: (-found[each], *_rank(above, each, state, needed)) for each in candidates}
     prefix, *others = sorted(ranks, key=lambda p: (ranks[p], p.count("."), p)) or [""]
-    part = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
+    part = _below(prefix, state)
+    tensors, heads = _without_heads(part, wanted)
+
+    own = {key: value for key, value in part.items() if key in tensors}
+    rivals = [
+        each
+        for each in others
+        if ranks[each] == ranks[prefix] and not _are_equal(own, _below(each, state))
+    ]
+    if rivals:
+        names = ", ".join(repr(above + each) for each in (prefix, *rivals))
+        raise UserValueError(
+            f"{path} holds several networks with the same names: {names}; choose one with "
+            "`convert --prefix`."
+        )
+    return StoredNetwork(above + prefix, tuple(above + each for each in others), tensors, heads)
+
+
+def _count_backbones(
+    path: Path, state: Mapping[str, Tensor], needed: Mapping[str, Tensor]
+) -> Counter[str]:
+    """Count the needed names under each prefix; if few are found, the names of a ResNet."""
+    found = _count(state, needed)
+    if needed and 2 * _most(found) >= len(needed):
+        return found
+
+    # An average without BatchNorm statistics has fewer of these names.
+    found = _count(state, _RESNET | {"bn1.running_var"})
+    for prefix in [*found]:
+        if any(prefix + name not in state for name in _RESNET):
+            del found[prefix]
+    theirs = name_of_transformers(state)
+    if not found and theirs is not None:
+        raise UserValueError(
+            f"{path} has the names of Hugging Face's transformers, such as {theirs}, which are "
+            "not read; take the same network of timm (timm/NAME) or torchvision (supervised), "
+            "or its authors' file."
+        )
+    return found
+
+
+def _rank(
+    above: str, prefix: str, state: Mapping[str, Tensor], needed: Mapping[str, Tensor]
+) -> tuple[int, bool, bool]:
+    """Return a sort key: how many shapes fit, then what the whole prefix says."""
+    num_fitting = sum(
+        state[prefix + key].shape == value.shape
+        for key, value in needed.items()
+        if prefix + key in state
+    )
+    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", above + prefix)  # modelEMA: model, ema
+    words = {*re.findall("[a-z]+", apart.lower())}
+    if prefix.startswith(_SWAPPED) and f"{_SWAPPED}steps" in state:
+        words = {"current"}
+    return -num_fitting, not words & _AVERAGED, bool(words & _COPIES)
+
+
+def _without_heads(
+    part: Mapping[str, Tensor], wanted: Mapping[str, Tensor]
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Divide the tensors of a network into the backbone, under our names, and the heads."""
     # A custom network may use the names of DINO's authors: keep them if more of them fit.
     named = max(from_dino_authors(part), part, key=lambda each: len(wanted.keys() & each.keys()))
     is_resnet = part.keys() >= _RESNET
@@ -132,31 +177,27 @@ def _find(
         for key, value in named.items()
         if key in wanted or (_TRUNK.match(key) if is_resnet else not _HEAD.match(key))
     }
-    heads = {key: value for key, value in part.items() if key not in tensors}
-    own = tensors.keys() & part.keys()
-    rivals = [
-        each
-        for each in others
-        if ranks[each] == ranks[prefix]
-        and not all(torch.equal(part[k], state.get(each + k, part[k])) for k in own)
-    ]
-    if rivals:
-        names = ", ".join(repr(above + each) for each in (prefix, *rivals))
-        raise UserValueError(
-            f"{path} holds several networks with the same names: {names}; choose one with "
-            "`convert --prefix`."
-        )
-    return Branch(above + prefix, tuple(above + each for each in others), tensors, heads)
+    return tensors, {key: value for key, value in part.items() if key not in tensors}
 
 
-def _prefixes(state: Mapping[str, Tensor], names: Container[str]) -> Counter[str]:
+def _below(prefix: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors under a prefix, without it."""
+    return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
+
+
+def _are_equal(own: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
+    """Whether another network has the same values; it may lack some."""
+    return all(torch.equal(own[key], other[key]) for key in own.keys() & other.keys())
+
+
+def _count(state: Mapping[str, Tensor], names: Container[str]) -> Counter[str]:
     """Count the ``names`` under each prefix."""
-    return Counter(
-        key[:start]
-        for key in state
-        for start in (0, *(dot.end() for dot in re.finditer(r"\.", key)))
-        if key[start:] in names
-    )
+    found: Counter[str] = Counter()
+    for key in state:
+        for start in (0, *(dot.end() for dot in re.finditer(r"\.", key))):
+            if key[start:] in names:
+                found[key[:start]] += 1
+    return found
 
 
 def _most(found: Counter[str]) -> int:
@@ -165,13 +206,12 @@ def _most(found: Counter[str]) -> int:
 
 def require_finite(tensors: Mapping[str, Tensor], path: str | Path) -> None:
     """Raise ValueError if a tensor holds NaN or infinity."""
-    bad = [
-        key
-        for key, value in tensors.items()
+
+    def is_finite(value: Tensor) -> bool:
         # torch has no such function for float8.
-        if value.is_floating_point()
-        and not torch.isfinite(value.float() if value.itemsize == 1 else value).all()
-    ]
+        return bool(torch.isfinite(value.float() if value.itemsize == 1 else value).all())
+
+    bad = [k for k, v in tensors.items() if v.is_floating_point() and not is_finite(v)]
     if bad:
         raise UserValueError(
             f"{len(bad)} of {len(tensors)} tensors of {path} hold NaN or infinity (first "

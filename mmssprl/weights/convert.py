@@ -19,7 +19,7 @@ from ..registry import MODELS, class_of
 from ..system.outputs import prepare_output, whole_file
 from .backbone import build_model, read_architecture
 from .checkpoint_file import list_faults
-from .checkpoint_prefixes import Branch, read_branch
+from .checkpoint_prefixes import StoredNetwork, find_network
 from .description import write_description
 
 RELEASED_CONFIG = "configs/ssprl/ssprl-released_resnet50_2xb64-coslr-200e_coco.py"
@@ -33,14 +33,14 @@ _SSPRL_HEADS: tuple[tuple[str, str, int], ...] = (
     (r"local_ptypes(\d+)\.", "head.prototypes.{}.", 1),
     (r"l2g_ptypes(\d+)\.", "head.correlation.{}.", 0),
 )
-"""Names of the heads of released SS-PRL, whose patch level i is our scale i + 1."""
+"""Names of the heads of released SS-PRL. Its patch level i is our scale i + 1."""
 
 
 @dataclass(frozen=True)
 class ConvertReport:
     """Result of ``convert_weights``; dicts count tensors by part."""
 
-    branch: Branch
+    network: StoredNetwork
     backbone: dict[str, Any]  # config of the ResNet, from its keys and shapes
     completed: dict[str, int]  # tensors that the file lacks, initialised as in a new model
     kept: dict[str, int]  # converted heads
@@ -58,12 +58,13 @@ def convert_weights(
 ) -> ConvertReport:
     """Convert a published checkpoint, after a strict load into its network.
 
-    The backbone, found by ``read_branch`` or under ``prefix``, becomes a plain state dict. Released
-    SS-PRL becomes ``{'state_dict': ...}`` of the whole model, from which pre-training can start;
-    its ``config`` is by default the recipe on COCO. Its queues start empty, because they are in
-    other files. ``<out stem>.json`` describes the network.
+    The backbone, found by ``find_network`` or under ``prefix``, becomes a plain state dict.
+    Released SS-PRL becomes ``{'state_dict': ...}`` of the whole model, from which pre-training can
+    start; its ``config`` is by default the recipe on COCO. Its queues start empty, because they are
+    in other files. ``<out stem>.json`` describes the network.
     """
-    file, out = Path(file), Path(default_out(file) if out is None else out)
+    file = Path(file)
+    out = Path(default_out(file) if out is None else out)
     if out.resolve() == file.resolve():
         raise UserValueError(
             f"the output must not be the input file, {out}; give another path, such as "
@@ -71,38 +72,33 @@ def convert_weights(
         )
     prepare_output(out, ".pth", overwrite=overwrite)
     prepare_output(out.with_suffix(".json"), overwrite=overwrite)
-    branch = read_branch(file, prefix=prefix)
-    tensors = branch.tensors
+
+    network = find_network(file, prefix=prefix)
     remedy = "use other networks without converting them, with their --config."
-    backbone = read_architecture(tensors, file, remedy)
-    # SS-PRL and SwAV pad images by 1 before a conv1 with padding 2; our padding of 3 is the same.
-    is_whole = _PROTOTYPES in branch.heads
-    heads: dict[str, Tensor] = {}
-    if is_whole:
-        cfg = read_config_file(config or shipped(RELEASED_CONFIG))
-        kind = class_of((cfg.get("model") or {}).get("type"), MODELS)
-        if not (kind and issubclass(kind, models.SSPRL)):
-            raise UserValueError(
-                f"config must have model.type='SSPRL', but {config} does not; give one from "
-                f"configs/ssprl, such as {RELEASED_CONFIG}."
-            )
-        heads = {_head_name(key): value for key, value in branch.heads.items()}
-        tensors = {**{f"backbone.{key}": value for key, value in tensors.items()}, **heads}
-        owner = str(cfg.filename)
-        remedy = "give the config that it was trained with."
-    elif config is not None:
+    backbone = read_architecture(network.tensors, file, remedy)
+    is_whole = _PROTOTYPES in network.heads
+    if config is not None and not is_whole:
         raise UserValueError(
             f"config is for released SS-PRL, but {file} has no {_PROTOTYPES}; leave config out."
         )
+
+    heads: dict[str, Tensor] = {}
+    tensors = network.tensors
+    if is_whole:
+        cfg = _config_of_ssprl(config)
+        heads = {_head_name(key): value for key, value in network.heads.items()}
+        tensors = {**{f"backbone.{key}": value for key, value in tensors.items()}, **heads}
+        model = _build(cfg.model)
+        misfit = f"{file} does not fit {cfg.filename}"
+        remedy = "give the config that it was trained with."
     else:
         cfg = Config({"model": {"backbone": backbone}})
-        owner = f"mmpretrain's ResNet-{backbone['depth']}"
+        model = _build(backbone)
+        misfit = f"{file} does not fit mmpretrain's ResNet-{backbone['depth']}"
         remedy = "download the file again, or pass one that holds a plain ResNet."
-    # A fixed seed, so that tensors that the file lacks are the same in every conversion.
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        model = build_model(cfg.model if is_whole else backbone)
-    completed = _fill(model, tensors, f"{file} does not fit {owner}", remedy)
+    # SS-PRL and SwAV pad images by 1 before a conv1 with padding 2; our padding of 3 is the same.
+    completed = _fill(model, tensors, misfit, remedy)
+
     # Training runs channels-last; readers expect torch's default layout.
     filled = {key: value.contiguous() for key, value in model.state_dict().items()}
     write_description(out, cfg)
@@ -110,7 +106,26 @@ def convert_weights(
         torch.save({"state_dict": filled} if is_whole else filled, weights)
     kept = dict(Counter(map(_part, heads)))
     chosen = str(config or RELEASED_CONFIG) if is_whole else ""
-    return ConvertReport(branch, backbone, completed, kept, chosen, out)
+    return ConvertReport(network, backbone, completed, kept, chosen, out)
+
+
+def _config_of_ssprl(config: str | Path | None) -> Config:
+    """Read the config of a whole model, by default the released recipe."""
+    cfg = read_config_file(config or shipped(RELEASED_CONFIG))
+    kind = class_of((cfg.get("model") or {}).get("type"), MODELS)
+    if not (kind and issubclass(kind, models.SSPRL)):
+        raise UserValueError(
+            f"config must have model.type='SSPRL', but {config} does not; give one from "
+            f"configs/ssprl, such as {RELEASED_CONFIG}."
+        )
+    return cfg
+
+
+def _build(spec: Mapping[str, Any]) -> nn.Module:
+    """Build a model by a fixed seed: tensors that a file lacks are the same in each conversion."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return build_model(spec)
 
 
 def default_out(file: str | Path) -> Path:

@@ -52,7 +52,7 @@ def find_description(weights: Path) -> Path | None:
     own = weights.with_suffix(".json")
     if own.is_file():
         return own
-    # Other files may lie next to the weights of another network.
+    # Other files may be next to the weights of another network.
     is_checkpoint = _CHECKPOINT.fullmatch(weights.name)
     return min(weights.parent.glob("*_backbone.json"), default=None) if is_checkpoint else None
 
@@ -64,7 +64,8 @@ def read_description(path: Path) -> Config:
     """
     try:
         content = json.loads(path.read_text("utf-8"))
-        backbone, pixels = _checked(content["backbone"]), dict(content["pixels"])
+        backbone = _checked(content["backbone"])
+        pixels = dict(content["pixels"])
         numbers = {key: pixels.pop(key) for key in ("mean", "std")}
         layout = {"image_px": content["image_px"], "levels": []}
         ViewLayout.build(layout)
@@ -76,6 +77,7 @@ def read_description(path: Path) -> Config:
             f"{path} is not a description of weights ({reason}). Delete it, or give their config "
             "by --config."
         ) from error
+
     preprocessor = {**numbers, **({"pixels": own} if own else {})}
     model = {"backbone": backbone, "data_preprocessor": preprocessor, "layout": layout}
     return Config({"model": model, "method": method}, filename=str(path))
@@ -87,9 +89,11 @@ def _checked(part: Any) -> Any:
         return tuple(map(_checked, part))
     if not isinstance(part, dict):
         return part
+
     scope, _, name = str(part.get("type", "ResNet")).rpartition(".")
     if scope not in ("", "mmssprl", "mmpretrain") or name not in names_in(MODELS):
         raise UserValueError(f"there is no type {part['type']!r:.80}")
+
     module, colon, _ = str(part.get("network")).partition(":")
     if colon and not is_named(module):
         raise UserValueError(

@@ -52,6 +52,7 @@ def to_torchvision(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     named = {WRAPPERS.sub("", key): value for key, value in state.items()}
     if any(key.endswith(_DETECTRON2_STEM) for key in named):
         return {_from_detectron2(key): value for key, value in named.items()}
+
     found = (re.fullmatch(r"(.*\.|)4\.0\.conv1\.weight", key) for key in named)
     prefixes = {re.escape(each[1]) for each in found if each and f"{each[1]}0.weight" in named}
     if not prefixes:
@@ -94,6 +95,7 @@ def from_dino_authors(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """
     if not state.keys() >= _OF_DINO:
         return dict(state)
+
     named = {}
     for name, value in state.items():
         if _LEFT_OUT.match(name):
@@ -107,6 +109,7 @@ def from_dino_authors(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
                 named[f"{place}q_bias"], _, named[f"{place}v_bias"] = value.chunk(3)
                 continue
         named[name] = value
+
     if "reg_token" in named and "pos_embed" in named:
         of_class, of_patches = torch.tensor_split(named["pos_embed"], [1], dim=1)  # (1, 1 + P, C)
         named |= {"cls_token": named["cls_token"] + of_class, "pos_embed": of_patches}
@@ -121,19 +124,22 @@ def with_fitting_positions(
 ) -> dict[str, Tensor]:
     """Interpolate the positions of a ViT (1, tokens, C) to a wanted square grid, as timm does.
 
-    Others are returned unchanged.
+    Other tensors are returned unchanged.
     """
     own = state.get(_POSITIONS)
     needed = wanted.get(_POSITIONS)
     if own is None or needed is None or not own.dim() == needed.dim() == 3:
         return dict(state)
+
     new = math.isqrt(needed.shape[1])
     num_prefix = needed.shape[1] - new**2  # tokens of the class, or none
     old = math.isqrt(max(0, own.shape[1] - num_prefix))
+
     is_square = own.shape[1] == old**2 + num_prefix > num_prefix
     is_same_width = own.shape[::2] == needed.shape[::2]
     if own.shape == needed.shape or not (is_square and is_same_width and is_importable("timm")):
         return dict(state)
+
     from timm.layers import resample_abs_pos_embed
 
     say_once(f"{file}: positions interpolated from {old} x {old} patches to {new} x {new}.")

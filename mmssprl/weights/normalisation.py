@@ -18,9 +18,8 @@ from ..models import ModuleBackbone, is_pretraining
 from ..models.timm_backbone import check_timm
 from ..pixels import IMAGENET_MEAN, Normalisation
 from ..system.stopping import is_first_process
-from .checkpoint_file import weights_file
 from .description import find_description, read_description
-from .sources import OWN, RANDOM, SUPERVISED, names_network, split_timm
+from .sources import Source, weights_file
 
 _RECORDS = ("pretrained_cfg", "default_cfg")
 """Attributes of timm's networks, and of those that follow timm, with mean and std in [0, 1]."""
@@ -29,8 +28,7 @@ _WHITE = 255.0
 
 def says_normalisation(cfg: Config) -> bool:
     """Whether a config is of a training: its numbers are its own, ImageNet's if it sets none."""
-    keys = ("layout", "data_preprocessor")
-    return any(part.get(key) for part in (cfg, cfg.model) for key in keys)
+    return any(part.get("layout") or part.get("data_preprocessor") for part in (cfg, cfg.model))
 
 
 def find_normalisation(weights: str, backbone: Mapping[str, Any]) -> Normalisation:
@@ -43,14 +41,15 @@ def find_normalisation(weights: str, backbone: Mapping[str, Any]) -> Normalisati
     Raises:
         ValueError: A damaged description, or numbers of a module that are none.
     """
-    if weights == SUPERVISED:  # torchvision's
+    source = Source.of(weights)
+    if source.is_supervised:  # torchvision's
         return Normalisation()
-    file = split_timm(weights)[1]
-    if file not in ("", RANDOM, OWN) and not names_network(file):
-        description = find_description(weights_file(file))
+    if source.file:
+        description = find_description(weights_file(source.file))
         if description is not None:
             own = Normalisation.of_config(read_description(description))
             return own._replace(source=description.name)
+
     kind = str(backbone.get("type")).rpartition(".")[2]
     if kind == "TimmBackbone":
         return _of_timm(backbone["model_name"])
@@ -66,6 +65,7 @@ def _of_timm(name: str) -> Normalisation:
     record = timm.get_pretrained_cfg(name)
     if record is None:  # of a network without published weights
         return Normalisation()
+
     mean = tuple(_WHITE * value for value in record.mean)
     std = tuple(_WHITE * value for value in record.std)
     return Normalisation(mean, std, f"timm's {name}")
@@ -113,8 +113,8 @@ def _colours(holder: Any, key: str) -> np.ndarray | None:
 def take_normalisation(cfg: Config, own: Normalisation) -> None:
     """Let a training normalise its images by the numbers of its weights, and say so.
 
-    Numbers that the user chose are kept, with a warning: those of a pre-training config, and all
-    others than ImageNet's.
+    Numbers that the user chose are kept, with a warning: any in a pre-training config, and in
+    other configs all but ImageNet's.
 
     Raises:
         ValueError: The weights are of images of another format.
@@ -125,12 +125,12 @@ def take_normalisation(cfg: Config, own: Normalisation) -> None:
     own = own.for_pixels(now.pixels)
     if now.equals(own):
         return
-    is_top = bool(cfg.get("data_preprocessor") and not cfg.model.get("data_preprocessor"))
+
+    is_top = cfg.get("data_preprocessor") and not cfg.model.get("data_preprocessor")
     holder = cfg if is_top else cfg.model
     given = holder.get("data_preprocessor") or {}
-    is_chosen = not now.equals(Normalisation()) or (is_pretraining(cfg) and "mean" in given)
     text = f"images are normalised by {own} of {own.source}, as its weights were trained."
-    if is_chosen:
+    if not now.equals(Normalisation()) or (is_pretraining(cfg) and "mean" in given):
         text = (
             f"warning: the config normalises by {now}, but the weights were trained with {own} of "
             f"{own.source}; remove mean and std from data_preprocessor to take these."

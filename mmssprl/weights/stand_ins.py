@@ -1,4 +1,4 @@
-"""Stand-ins for the values in a file whose classes are not read, such as paths and dates.
+"""Stand-ins for values of classes that are not read from a file, such as paths and dates.
 
 A file of weights often holds the options of its training next to the tensors. torch's restricted
 reader refuses the whole file at the first class that it does not know. It gets an empty class for

@@ -1,14 +1,12 @@
 import re
 from dataclasses import replace
-from typing import get_args
 
 import pytest
 import torch
 from helpers.weights import published_checkpoints as published
 
 from mmssprl.cli import build_parser, main, use
-from mmssprl.weights import convert_weights
-from mmssprl.weights.export import TARGETS
+from mmssprl.weights import TARGETS, convert_weights
 
 
 @pytest.fixture
@@ -31,7 +29,14 @@ def test_a_checkpoint_is_exported_under_the_default_name(file, tmp_path, capsys)
     assert len(re.findall(line, printed.out)) == 2
     assert "overwrite" in printed.err
     assert out.stat().st_mode & 0o044, "others can read it"
-    assert tuple(TARGETS) == get_args(use.Target), "every target is offered"
+
+
+def test_the_help_of_export_lists_the_targets(capsys):
+    with pytest.raises(SystemExit):
+        main(["export", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"--to {{{','.join(TARGETS)}}}" in text
+    assert [name for name, each in TARGETS.items() if f"{name}: {each.holds}" not in text] == []
 
 
 def test_prints_what_it_found_and_did(file, tmp_path, capsys):

@@ -10,7 +10,7 @@ from mmssprl.features import FeatureBackbone, load_backbone
 from mmssprl.features.extract import FeatureOptions
 from mmssprl.probing.linear import probe_all
 from mmssprl.reporting.pictures.feature_maps import draw_feature_maps
-from mmssprl.weights import find_config, load_network, names_network, write_description
+from mmssprl.weights import find_config, load_network, write_description
 
 
 @pytest.mark.parametrize("name", ["a.pth", "a.safetensors"])
@@ -43,7 +43,7 @@ def test_without_a_config_supervised_weights_are_a_resnet50():
     assert (model.image_px, model.mean[0]) == (224, 123.675)
 
 
-def test_networks_of_timm_and_of_a_function_are_weights(tmp_path):
+def test_a_file_of_a_network_of_timm(tmp_path):
     torch.manual_seed(1)
     own = timm.create_model("test_vit", num_classes=0).eval()
     torch.save(own.state_dict(), tmp_path / "w.pth")
@@ -54,24 +54,37 @@ def test_networks_of_timm_and_of_a_function_are_weights(tmp_path):
     small = model.normalise(image)[..., :96, :64]  # images of any size
     assert model.feature_map(small).shape == (2, 64, 6, 4)
     assert model(small).shape == (2, 64)
-    name = "helpers.models.own_nets:maps"
-    models = [load_backbone(name, seed=seed).backbone.state_dict() for seed in (3, 3)]
-    assert all(map(torch.equal, models[0].values(), models[1].values()))
-    for word, answer in (("w.pth", False), ("a:b.pth", False), ("a.b:c", True), ("timm/x", True)):
-        assert names_network(word) is answer
-    with pytest.raises(ValueError, match="'random' weights beside .*:maps would be those"):
-        draw_feature_maps([name, "random"], [torch.zeros(8, 8, 3).numpy()], image_px=32)
-    with pytest.raises(ValueError, match="'random' weights beside .*:maps would be those"):
-        probe_all([name, "random"], tmp_path, FeatureOptions())
 
 
-def test_mistakes_name_the_argument_of_the_function(config, tmp_path):
-    for px in (0, 100_000):
-        with pytest.raises(ValueError, match=f"image_px .* to 2048.* {px}"):
-            load_backbone("random", config, image_px=px)
-    for device in ("cuda:99", "tpu"):
-        with pytest.raises(ValueError, match=f"device .*'auto'.* cpu, but got '{device}'"):
-            load_backbone("random", config, device=device)
+FUNCTION = "helpers.models.own_nets:maps"
+
+
+def test_a_function_draws_its_weights_by_the_seed():
+    first, second = (load_backbone(FUNCTION, seed=3).backbone.state_dict() for _ in range(2))
+    assert all(map(torch.equal, first.values(), second.values()))
+
+
+def test_random_weights_next_to_a_function_are_refused(tmp_path):
+    both = [FUNCTION, "random"]
+    with pytest.raises(ValueError, match="'random' weights beside .*:maps would be those"):
+        draw_feature_maps(both, [torch.zeros(8, 8, 3).numpy()], image_px=32)
+    with pytest.raises(ValueError, match="'random' weights beside .*:maps would be those"):
+        probe_all(both, tmp_path, FeatureOptions())
+
+
+@pytest.mark.parametrize("px", [0, 100_000])
+def test_a_size_out_of_range(px, config):
+    with pytest.raises(ValueError, match=f"image_px .* to 2048.* {px}"):
+        load_backbone("random", config, image_px=px)
+
+
+@pytest.mark.parametrize("device", ["cuda:99", "tpu"])
+def test_an_unknown_device(device, config):
+    with pytest.raises(ValueError, match=f"device .*'auto'.* cpu, but got '{device}'"):
+        load_backbone("random", config, device=device)
+
+
+def test_supervised_weights_of_another_network(tmp_path):
     swin = tmp_path / "swin.py"
     swin.write_text('model = dict(backbone=dict(type="SwinTransformer", arch="tiny"))')
     with pytest.raises(ValueError, match=r"ResNet, .* SwinTransformer"):

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 import torch
 from PIL import Image
 
@@ -28,27 +29,46 @@ def test_boxes_by_hand():
     assert found[3:] == [[57, 160, 171, 224], [285, 160, 399, 224]]
 
 
-def test_files_photographs_arrays_and_tensors_give_the_features_of_a_hand_made_crop(
-    tmp_path, config
-):
-    pixels = np.random.default_rng(0).integers(0, 256, (70, 64, 3), dtype=np.uint8)
-    photo = Image.fromarray(pixels)
-    photo.save(tmp_path / "a.png")
-    model = mmssprl.load_backbone("random", config, image_px=56)
-    # 56 * 256 / 224 = 64 is the shorter side already; the centre starts at (7, 4).
-    crop = torch.from_numpy(pixels)[7:63, 4:60].permute(2, 0, 1).float()
-    mean, std = torch.tensor([100.0, 110, 120]), torch.tensor([50.0, 55, 60])
-    crop = (crop - mean[:, None, None]) / std[:, None, None]
-    prepare = mmssprl.image_transform(model)
-    for image in (photo, pixels, torch.from_numpy(pixels).permute(2, 0, 1)):
-        assert type(inputs := prepare(image)) is torch.Tensor
-        torch.testing.assert_close(inputs, crop)
-    assert prepare(photo.convert("L")).shape == (3, 56, 56)
+@pytest.fixture
+def model(config):
+    return mmssprl.load_backbone("random", config, image_px=56)
+
+
+PIXELS = np.random.default_rng(0).integers(0, 256, (70, 64, 3), dtype=np.uint8)
+PHOTO = Image.fromarray(PIXELS)
+
+
+def hand_made_crop():
+    """The input of the model. 56 * 256 / 224 = 64 is the shorter side already."""
+    crop = torch.from_numpy(PIXELS)[7:63, 4:60].permute(2, 0, 1).float()
+    mean = torch.tensor([100.0, 110, 120])[:, None, None]
+    std = torch.tensor([50.0, 55, 60])[:, None, None]
+    return (crop - mean) / std
+
+
+@pytest.mark.parametrize(
+    "image",
+    [PHOTO, PIXELS, torch.from_numpy(PIXELS).permute(2, 0, 1)],
+    ids=["photograph", "array", "tensor"],
+)
+def test_the_input_is_the_central_crop(image, model):
+    inputs = mmssprl.image_transform(model)(image)
+    assert type(inputs) is torch.Tensor
+    torch.testing.assert_close(inputs, hand_made_crop())
+
+
+def test_gray_photographs_become_colours(model):
+    assert mmssprl.image_transform(model)(PHOTO.convert("L")).shape == (3, 56, 56)
+
+
+def test_files_give_the_features_of_their_crops(tmp_path, model):
+    PHOTO.save(tmp_path / "a.png")
     (tmp_path / "bad.png").write_text("no image")
     paths = [str(tmp_path / name) for name in ("bad.png", "a.png")]
     split = LabelledSplit("train", paths, torch.tensor([[0, 0], [1, -1]]), torch.arange(2))
     features, found = extract_split(model, split, CPU)
     assert found.labels.tolist() == [[1, -1]]  # of the image that can be read
+    crop = hand_made_crop()
     with torch.no_grad():
         torch.testing.assert_close(features, model.backbone(crop[None])[-1].mean(dim=(2, 3)))
         torch.testing.assert_close(features, model(crop[None]))

@@ -52,6 +52,9 @@ def test_a_new_process_imports_little_and_finds_every_name():
 
 def test_dir_lists_the_api_alone():
     assert [name for name in dir(mmssprl) if not name.startswith("__")] == mmssprl.__all__
+
+
+def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="module 'mmssprl' has no attribute 'embedd'"):
         _ = mmssprl.embedd
 

@@ -1,6 +1,7 @@
 """What other people build on: names, shapes and methods that no change of ours moves."""
 
 import inspect
+from functools import partial
 
 import pytest
 import timm
@@ -33,10 +34,13 @@ PUBLIC = {"PretrainOptions", "embed", "export", "finetune", "image_transform", "
 PUBLIC |= {"neighbors", "predict", "pretrain", "probe", "read_embeddings", "report", "select"}
 
 
-def test_registered_and_public_names():
-    for kind, names in REGISTERED.items():
-        for name in names:
-            assert getattr(registry, kind).get(f"mmssprl.{name}").__name__ == name
+@pytest.mark.parametrize("kind", REGISTERED)
+def test_registered_names(kind):
+    for name in REGISTERED[kind]:
+        assert getattr(registry, kind).get(f"mmssprl.{name}").__name__ == name
+
+
+def test_public_names():
     assert set(mmssprl.__all__) >= PUBLIC
 
 
@@ -54,10 +58,9 @@ def test_other_scopes_reach_our_types_by_the_prefix(scope):
 
 
 def test_functions_take_their_numbers_by_name():
-    sinkhorns, loss = (str(inspect.signature(f)) for f in (sinkhorn, swapped_prediction_loss))
-    assert sinkhorns.startswith(
-        "(scores: torch.Tensor, *, epsilon: float = 0.05, num_iters: int = 3"
-    )
+    codes = str(inspect.signature(sinkhorn))
+    assert codes.startswith("(scores: torch.Tensor, *, epsilon: float = 0.05, num_iters: int = 3")
+    loss = str(inspect.signature(swapped_prediction_loss))
     assert loss.startswith("(scores: torch.Tensor, codes: torch.Tensor, *, temperature: float")
 
 
@@ -76,21 +79,32 @@ def test_a_method_answers_its_protocol():
     assert [name for name in hooks if not callable(getattr(PretrainingModel, name))] == []
 
 
-def test_a_shipped_config_trains_in_mmengine_s_runner_and_torchvision_and_timm_take_it(tmp_path):
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The folder of a shipped config that mmengine's plain Runner trained."""
+    folder = tmp_path_factory.mktemp("plain")
     cfg = Config.fromfile(ROOT / "configs/ssprl/ssprl_resnet18_scenes.py")
     cfg.custom_imports = {"imports": ["mmssprl"]}
     cfg.model.backbone = {"type": "mmpretrain.ResNet", "depth": 18}
     cfg.model.neck.in_channels = 512
-    cfg.train_dataloader.dataset.data_root = str(write_noise(tmp_path, 4))
+    cfg.train_dataloader.dataset.data_root = str(write_noise(folder, 4))
     cfg.train_dataloader |= {"batch_size": 2, "num_workers": 0, "persistent_workers": False}
     cfg.train_cfg.max_epochs = 1
-    cfg.work_dir = str(tmp_path / "run")
+    cfg.work_dir = str(folder / "run")
     Runner.from_cfg(cfg).train()
-    state = torch.load(tmp_path / "run/epoch_1.pth", weights_only=True)["state_dict"]
+    return folder / "run"
+
+
+def test_a_shipped_config_trains_in_mmengines_runner(run):
+    state = torch.load(run / "epoch_1.pth", weights_only=True)["state_dict"]
     assert {name.partition(".")[0] for name in state} >= {"backbone", "neck", "head"}
-    (file,) = tmp_path.glob("run/*_backbone.pth")
-    weights = torch.load(file, weights_only=True)
-    for network in (torchvision.models.resnet18(), timm.create_model("resnet18")):
-        found = network.load_state_dict(weights, strict=False)
-        assert found.unexpected_keys == []
-        assert found.missing_keys == ["fc.weight", "fc.bias"]
+
+
+@pytest.mark.parametrize(
+    "make", [torchvision.models.resnet18, partial(timm.create_model, "resnet18")]
+)
+def test_other_packages_take_the_backbone_file(make, run):
+    (file,) = run.glob("*_backbone.pth")
+    found = make().load_state_dict(torch.load(file, weights_only=True), strict=False)
+    assert found.unexpected_keys == []
+    assert found.missing_keys == ["fc.weight", "fc.bias"]

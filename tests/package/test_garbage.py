@@ -26,7 +26,7 @@ from mmssprl.errors import UserError
 from mmssprl.probing.probe_file import read_probes
 from mmssprl.reporting.finetuning import content_of
 from mmssprl.search.embeddings import read_embeddings
-from mmssprl.weights.checkpoint_prefixes import read_branch
+from mmssprl.weights.checkpoint_prefixes import find_network
 from mmssprl.weights.description import read_description
 
 
@@ -134,9 +134,9 @@ READERS = {
     "list": partial(file, "a.txt", lambda path: _read_names(str(path))),
     "tar": partial(file, "a.tar", lambda path: index_tars({"": str(path)})),
     "config": partial(file, "a.py", read_config_file),
-    "weights": partial(file, "a.pth", read_branch),
-    "safetensors": partial(file, "a.safetensors", read_branch),
-    "detectron2": partial(file, "a.pkl", read_branch),
+    "weights": partial(file, "a.pth", find_network),
+    "safetensors": partial(file, "a.safetensors", find_network),
+    "detectron2": partial(file, "a.pkl", find_network),
     "weights' description": partial(file, "a.json", read_description),
     "embeddings": partial(file, "a.npz", read_embeddings),
     "probes": partial(file, "probe.csv", read_probes),

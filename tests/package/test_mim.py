@@ -10,6 +10,7 @@ import subprocess
 import sys
 import sysconfig
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -72,7 +73,7 @@ def scenes(tmp_path_factory):
 
 @pytest.fixture(
     scope="module",
-    params=[(mim, kind) for mim in VERSIONS for kind in ("wheel", "editable")],
+    params=[*product(VERSIONS, ("wheel", "editable"))],
     ids="-".join,
 )
 def cell(request, packages, scenes, tmp_path_factory):
@@ -81,18 +82,11 @@ def cell(request, packages, scenes, tmp_path_factory):
     if mim == "openmim" and sys.version_info >= (3, 12):
         pytest.skip("openmim's setuptools 60.2 does not start on Python 3.12: docs/mim.md")
     folder = tmp_path_factory.mktemp(f"{mim}-{installation}")
-    environment, work = folder / "environment", folder / "work"
+    work = folder / "work"
     (work / "data").mkdir(parents=True)
     (work / "data" / "scenes").symlink_to(scenes)
-    status, output = call(sys.executable, "-m", "venv", environment, cwd=folder)
-    assert status == 0, output
-    pip = (environment / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install")
-    status, output = call(*pip, f"{mim}=={VERSIONS[mim]}", cwd=folder)
-    if "No matching distribution found" in output:
-        pytest.skip(f"needs a package registry with {mim} {VERSIONS[mim]}")
-    assert status == 0, output
-    (site,) = environment.glob("lib/python*/site-packages")
-    (site / "packages.pth").write_text(f"{packages}\n")
+    environment = make_environment(folder, mim, packages)
+
     (folder / "checkout").mkdir()
     cell = Cell(environment, copy_checkout(folder / "checkout"), work)
     if installation == "wheel":
@@ -108,12 +102,33 @@ def cell(request, packages, scenes, tmp_path_factory):
     return cell
 
 
-def test_install_list_and_search(cell, scenes):
+def make_environment(folder, mim, packages):
+    """Make an environment with a MIM in it, and links to the packages."""
+    environment = folder / "environment"
+    status, output = call(sys.executable, "-m", "venv", environment, cwd=folder)
+    assert status == 0, output
+    pip = (environment / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install")
+    status, output = call(*pip, f"{mim}=={VERSIONS[mim]}", cwd=folder)
+    if "No matching distribution found" in output:
+        pytest.skip(f"needs a package registry with {mim} {VERSIONS[mim]}")
+    assert status == 0, output
+    (site,) = environment.glob("lib/python*/site-packages")
+    (site / "packages.pth").write_text(f"{packages}\n")
+    return environment
+
+
+def test_the_installed_command_finds_its_configs(cell, scenes):
     assert cell.run("mmssprl", "probe", "--help").startswith("usage: ")
-    image = next((scenes / "coco" / "train2014").iterdir())  # shipped configs are found
+    image = next((scenes / "coco" / "train2014").iterdir())
     cell.run("mmssprl", "visualize", "views", PRETRAIN, image, "views.png")
+
+
+def test_list(cell):
     line = rf"(?m)^mmssprl +{re.escape(mmssprl.__version__)}"
     assert re.search(line, cell.run("mim", "list"))
+
+
+def test_search(cell):
     output = cell.run("mim", "search", "mmssprl", "--display-width", "200")
     assert "config id: ssprl_resnet50_2xb64-coslr-200e_coco" in output
     assert re.search(rf"config +{PRETRAIN}", output)
@@ -124,7 +139,8 @@ def test_download_offers_the_weights_in_the_folder_where_the_package_has_them(ce
     if cell.python_path:
         pytest.skip("an editable install links no configs: docs/mim.md")
     output = cell.run("python", "-c", "from mmssprl.demo import WEIGHTS; print(WEIGHTS)")
-    weights, name = Path(output.splitlines()[-1]), Path(PRETRAIN).stem
+    weights = Path(output.splitlines()[-1])
+    name = Path(PRETRAIN).stem
     output = cell.run("mim", "download", "mmssprl", "--config", name, "--dest", weights.parent)
     assert f"{weights.name} exists in" in output
     config = weights.parent / f"{name}.py"

@@ -25,7 +25,8 @@ class TestAgainstCompiled:
     @pytest.mark.parametrize("num", [0, 1, 2, 50, 400])
     def test_nms_keeps_the_same_boxes_in_the_same_order(self, num):
         generator = torch.Generator().manual_seed(num)
-        boxes, scores = boxes_in(num, 60, generator), torch.rand(num, generator=generator)
+        boxes = boxes_in(num, 60, generator)
+        scores = torch.rand(num, generator=generator)
         # Whole pixels and tenths give equal scores and overlaps.
         for b, s in ((boxes, scores), (boxes.round(), (scores * 10).round() / 10)):
             for tenths in range(1, 10):
@@ -39,7 +40,9 @@ class TestAgainstCompiled:
     @pytest.mark.parametrize(("aligned", "sampling_ratio"), product([True, False], [0, 2]))
     def test_roi_align_to_the_last_bit(self, aligned, sampling_ratio, dtype):
         generator = torch.Generator().manual_seed(0)
-        bins, scales, counts = [(7, 7), (14, 14), (2, 5)], [1 / 4, 1 / 16, 0.3], [0, 1, 12]
+        bins = [(7, 7), (14, 14), (2, 5)]
+        scales = [1 / 4, 1 / 16, 0.3]
+        counts = [0, 1, 12]
         for (height, width), scale, num in product(bins, scales, counts):
             input = torch.randn(2, 3, 17, 23, generator=generator).to(dtype)
             # Some of them begin before the image or end behind it, or are smaller than a pixel.
@@ -49,9 +52,11 @@ class TestAgainstCompiled:
             grad = torch.randn(num, 3, height, width, generator=generator).to(dtype)
             given = {"aligned_height": height, "aligned_width": width, "pool_mode": 1}
             given |= {"sampling_ratio": sampling_ratio, "aligned": aligned, "spatial_scale": scale}
+
             found = []
             for ext in BOTH:
-                output, grad_input = torch.zeros_like(grad), torch.zeros_like(input)
+                output = torch.zeros_like(grad)
+                grad_input = torch.zeros_like(input)
                 unused = input.new_zeros(0)
                 ext.roi_align_forward(input, rois, output, unused, unused, **given)
                 ext.roi_align_backward(grad, rois, unused, unused, grad_input, **given)
@@ -76,8 +81,8 @@ def operators(monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_types_are_computed_in_single_precision(dtype, operators):
-    """Mixed precision gives features and scores of a half type, and float boxes."""
+def test_roi_align_of_half_types_is_computed_in_single_precision(dtype, operators):
+    """Mixed precision gives features of a half type, and float boxes."""
     generator = torch.Generator().manual_seed(0)
     pool = mmcv.ops.RoIAlign((3, 3), 0.25)
     rois = torch.tensor([[0.0, 3, 3, 40, 30], [1, 5, 8, 60, 50]]).to(dtype)
@@ -93,21 +98,35 @@ def test_half_types_are_computed_in_single_precision(dtype, operators):
     assert torch.equal(half.grad, single.grad.to(dtype))
     assert half.grad.any()
 
-    boxes, scores = boxes_in(50, 20, generator), torch.rand(50, generator=generator).to(dtype)
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_nms_takes_scores_of_half_types(dtype, operators):
+    generator = torch.Generator().manual_seed(0)
+    boxes = boxes_in(50, 20, generator)
+    scores = torch.rand(50, generator=generator).to(dtype)
     kept = mmcv.ops.nms(boxes, scores, 0.5)[1]
     assert kept.tolist() == mmcv.ops.nms(boxes, scores.float(), 0.5)[1].tolist()
     assert 0 < len(kept) < 50
 
 
-def test_what_torchvision_has_not_is_refused_when_called(operators, monkeypatch):
-    boxes, scores = torch.tensor([[0.0, 0, 1, 1]]), torch.ones(1)
-    with pytest.raises(RuntimeError, match="nms .*offset=1"):
-        mmcv.ops.nms(boxes, scores, 0.5, offset=1)
-    maximum = mmcv.ops.RoIAlign((2, 2), pool_mode="max")
-    with pytest.raises(RuntimeError, match="roi_align .*max"):
-        maximum(torch.zeros(1, 1, 4, 4), torch.tensor([[0.0, 0, 0, 2, 2]]))
-    with pytest.raises(RuntimeError, match="softnms"):
-        mmcv.ops.soft_nms(boxes, scores)
+class TestRefused:
+    """What torchvision has not, when it is called."""
+
+    boxes = torch.tensor([[0.0, 0, 1, 1]])
+    scores = torch.ones(1)
+
+    def test_nms_with_an_offset(self, operators):
+        with pytest.raises(RuntimeError, match="nms .*offset=1"):
+            mmcv.ops.nms(self.boxes, self.scores, 0.5, offset=1)
+
+    def test_the_maximum_of_roi_align(self, operators):
+        maximum = mmcv.ops.RoIAlign((2, 2), pool_mode="max")
+        with pytest.raises(RuntimeError, match="roi_align .*max"):
+            maximum(torch.zeros(1, 1, 4, 4), torch.tensor([[0.0, 0, 0, 2, 2]]))
+
+    def test_other_operators(self, operators):
+        with pytest.raises(RuntimeError, match="softnms"):
+            mmcv.ops.soft_nms(self.boxes, self.scores)
 
 
 @pytest.mark.parametrize("tool", ["train.py", "test.py"])

@@ -2,6 +2,7 @@ import re
 import shutil
 import tomllib
 import zipfile
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -80,20 +81,24 @@ def specs(lines) -> dict[str, PipRequirement]:
     return {canonicalize_name(req.name): req for req in map(PipRequirement, lines)}
 
 
-def test_dependencies_are_torch_alone_and_extras_a_family_in_the_ranges_of_the_gate():
+def test_dependencies_have_no_package_of_openmmlab():
     required = specs(PROJECT["dependencies"])
     assert not {name for name in required if "mm" in name}
     assert specs(_dependencies.TORCH.values()).items() <= required.items()
+
+
+@pytest.mark.parametrize("extra", _dependencies.FAMILIES)
+def test_an_extra_is_a_family_in_the_ranges_of_the_gate(extra):
+    family = _dependencies.FAMILIES[extra]
+    required = [family[module] for module in _dependencies.REQUIRED]
+    optional = [family[module] for module in _dependencies.OPTIONAL]
     found = PROJECT["optional-dependencies"]
-    for extra, family in _dependencies.FAMILIES.items():
-        required = [family[module] for module in _dependencies.REQUIRED]
-        optional = [family[module] for module in _dependencies.OPTIONAL]
-        assert specs(found[extra]) == specs(required)
-        assert specs(found[f"{extra}-transfer"]) == specs([f"mmssprl[{extra}]", *optional])
+    assert specs(found[extra]) == specs(required)
+    assert specs(found[f"{extra}-transfer"]) == specs([f"mmssprl[{extra}]", *optional])
 
 
 def pins(path: Path) -> dict[str, str]:
-    """Versions that a requirements file pins, with those of the files it includes."""
+    """Versions that a requirements file pins, and the files that it includes."""
     pinned = {}
     for line in path.read_text().splitlines():
         line = line.split("#")[0].strip()
@@ -143,7 +148,9 @@ def test_model_index_lists_configs_that_exist(path):
     metafile = yaml.safe_load((ROOT / path).read_text())
     models = metafile["Models"]
     kinds = ["ssprl*_resnet50*", "ssprl_resnet18_scenes*", "[!s]*_*"]  # none that is supervised
-    known = {file.stem for kind in kinds for file in (ROOT / path).parent.glob(f"{kind}.py")}
+    folder = (ROOT / path).parent
+    files = chain.from_iterable(folder.glob(f"{kind}.py") for kind in kinds)
+    known = {file.stem for file in files}
     known = {name for name in known if not re.match("ssprl-(pyramid-only|cross-only|shared)", name)}
     assert sorted(model["Name"] for model in models) == sorted(known)
     for model in models:

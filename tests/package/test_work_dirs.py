@@ -32,7 +32,7 @@ def test_a_folder_of_the_user_is_left_as_it_was(tmp_path):
         (BENCHMARK, {"configs": {"linear-coco": "c2"}}, "same configs.linear-coco, but"),
     ],
 )
-def test_what_was_trained_goes_on_with_the_same_settings_alone(settings, change, message, tmp_path):
+def test_trained_runs_are_resumed_with_the_same_settings_only(settings, change, message, tmp_path):
     claim(tmp_path, settings)
     (tmp_path / "runs/random").mkdir(parents=True)
     claim(tmp_path, settings)
@@ -46,13 +46,17 @@ def test_other_settings_are_taken_until_something_is_trained(tmp_path):
     for settings in (COMPARE, {**COMPARE, "data": "/other"}):
         claim(folder, settings)
         assert marker(folder) == settings
-    (folder / "tuning" / "swav-8ep").mkdir(parents=True)
-    (folder / "marker.json").write_text('{"data": ')
+
+
+def test_a_damaged_marker_is_refused(tmp_path):
+    claim(tmp_path, COMPARE)
+    (tmp_path / "tuning" / "swav-8ep").mkdir(parents=True)
+    (tmp_path / "marker.json").write_text('{"data": ')
     with pytest.raises(ValueError, match=r"marker\.json is damaged"):
-        claim(folder, COMPARE)
+        claim(tmp_path, COMPARE)
 
 
-def test_rows_and_protocols_may_be_added_and_none_is_forgotten(tmp_path):
+def test_new_rows_join_the_earlier_ones(tmp_path):
     claim(tmp_path, BENCHMARK)
     (tmp_path / "runs/random").mkdir(parents=True)
     claim(tmp_path, {"weights": {"w": "1"}, "configs": {"detection": "d"}})

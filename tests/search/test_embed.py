@@ -18,32 +18,56 @@ def embed(weights, images, **options):
     return mmssprl.embed(weights, images, device="cpu", progress=False, **options)
 
 
-def test_folders_lists_and_one_image_have_the_features_of_probe(config, photos, monkeypatch):
+def test_each_image_is_decoded_once(config, photos, monkeypatch):
     read = []
-    monkeypatch.setattr(
-        "mmssprl.datasets.unlabeled_images.read_image",
-        lambda path: read.append(path) or read_image(path),
-    )
-    found = embed("random", photos, config=config)
-    paths, model = [str(photos / name) for name in NAMES], load_backbone("random", config)
-    assert sorted(read) == paths  # each image is decoded once
-    split = LabelledSplit("train", paths, torch.zeros(10, 1), torch.arange(10))
-    wanted, _ = extract_split(model, split, FeatureOptions(device="cpu", progress=False))
-    assert found.features.dtype == np.float32
-    listed, one = embed(model, paths[:3]), embed(model, photos / NAMES[1])
-    monkeypatch.setattr("mmssprl.features.extract._LEAST_FOR_WORKERS", 1)
-    monkeypatch.setattr("mmssprl.features.extract.usable_cores", lambda: 4)
-    in_batches = embed(model, photos, batch_size=3)
-    assert np.array_equal(in_batches.boxes, found.boxes)
-    assert in_batches.about == {**found.about, "weights": ""}
-    for each, names, rows in (
-        (found, NAMES, wanted),
-        (in_batches, NAMES, wanted),
-        (listed, paths[:3], wanted[:3]),
-        (one, ["1.jpg"], wanted[1:2]),
-    ):
-        assert (each.names, each.unreadable) == (names, [])
-        np.testing.assert_allclose(each.features, rows, rtol=1e-4, atol=1e-5)
+
+    def read_and_count(path):
+        read.append(path)
+        return read_image(path)
+
+    monkeypatch.setattr("mmssprl.datasets.unlabeled_images.read_image", read_and_count)
+    embed("random", photos, config=config)
+    assert sorted(read) == [str(photos / name) for name in NAMES]
+
+
+class TestFeatures:
+    """The features of `probe`, whatever form the images have."""
+
+    @pytest.fixture
+    def model(self, config):
+        return load_backbone("random", config)
+
+    @pytest.fixture
+    def paths(self, photos):
+        return [str(photos / name) for name in NAMES]
+
+    @pytest.fixture
+    def wanted(self, model, paths):
+        split = LabelledSplit("train", paths, torch.zeros(10, 1), groups=torch.arange(10))
+        return extract_split(model, split, FeatureOptions(device="cpu", progress=False))[0]
+
+    def check(self, found, names, wanted):
+        assert (found.names, found.unreadable) == (names, [])
+        assert found.features.dtype == np.float32
+        np.testing.assert_allclose(found.features, wanted, rtol=1e-4, atol=1e-5)
+
+    def test_of_a_folder(self, config, photos, wanted):
+        self.check(embed("random", photos, config=config), NAMES, wanted)
+
+    def test_of_a_list(self, model, paths, wanted):
+        self.check(embed(model, paths[:3]), paths[:3], wanted[:3])
+
+    def test_of_one_image(self, model, photos, wanted):
+        self.check(embed(model, photos / NAMES[1]), ["1.jpg"], wanted[1:2])
+
+    def test_of_several_reading_processes(self, config, model, photos, wanted, monkeypatch):
+        alone = embed("random", photos, config=config)
+        monkeypatch.setattr("mmssprl.features.extract._LEAST_FOR_WORKERS", 1)
+        monkeypatch.setattr("mmssprl.features.extract.usable_cores", lambda: 4)
+        found = embed(model, photos, batch_size=3)
+        self.check(found, NAMES, wanted)
+        assert np.array_equal(found.boxes, alone.boxes)
+        assert found.about == {**alone.about, "weights": ""}
 
 
 def test_unreadable_images_have_no_rows(config, photos, tmp_path):
@@ -61,18 +85,33 @@ def test_unreadable_images_have_no_rows(config, photos, tmp_path):
         "random", photos, photos, embeddings=tmp_path / "out.npz", config=config, num=1
     )
     assert len(found) == len(NAMES) - 3
+
+
+def test_images_of_which_none_is_readable(config, tmp_path):
+    (tmp_path / "0.jpg").write_text("no image")
     with pytest.raises(ValueError, match="none of 1 .*0.jpg"):
-        embed("random", [photos / "a" / "0.jpg"], config=config)
+        embed("random", [tmp_path / "0.jpg"], config=config)
 
 
-def test_mistakes_name_the_argument(config, photos, tmp_path):
+def test_a_folder_without_images(config, tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match=r"^images '.*empty/' must hold images"):
         embed("random", tmp_path / "empty", config=config)
-    model = load_backbone("random", config)
-    with pytest.raises(TypeError, match=r"images must be paths.*use load_backbone and image_tr"):
-        embed(model, [Image.new("RGB", (3, 3))])
-    with pytest.raises(ValueError, match="images must have at least one image"):
-        embed(model, [])
-    with pytest.raises(ValueError, match="config and image_px .* load_backbone"):
-        embed(model, photos, image_px=64)
+
+
+@pytest.mark.parametrize(
+    ("images", "options", "error", "match"),
+    [
+        (
+            [Image.new("RGB", (3, 3))],
+            {},
+            TypeError,
+            "images must be paths.*use load_backbone and image_tr",
+        ),
+        ([], {}, ValueError, "images must have at least one image"),
+        ([], {"image_px": 64}, ValueError, "config and image_px .* load_backbone"),
+    ],
+)
+def test_mistakes_with_a_loaded_backbone(images, options, error, match, config):
+    with pytest.raises(error, match=match):
+        embed(load_backbone("random", config), images, **options)

@@ -44,30 +44,52 @@ def test_embeddings_give_the_same_in_memory_and_of_a_file(config, doubled, tmp_p
         assert found == wanted
 
 
-def test_embeddings_of_others_are_refused(config, photos, tmp_path):
-    file = tmp_path / "a.npz"
-    embed("random", photos, config=config, device="cpu", progress=False).save(file)
+@pytest.fixture
+def file(config, photos, tmp_path):
+    """Embeddings of the photographs."""
+    path = tmp_path / "a.npz"
+    embed("random", photos, config=config, device="cpu", progress=False).save(path)
+    return path
+
+
+def test_embeddings_of_other_weights_are_refused(config, photos, file):
     with pytest.raises(ValueError, match="embeddings .*differ in weights_sha256"):
         neighbors(load_backbone("random", config, seed=1), photos, photos, embeddings=file)
+
+
+def test_no_neighbour_is_refused(config, photos):
     with pytest.raises(ValueError, match="^num .* 0"):
         neighbors("random", photos, photos, config=config, num=0)
+
+
+def test_embeddings_of_other_images_are_refused(config, photos, file):
     write_image(photos / "new.jpg", ["red"], 77)
     with pytest.raises(ValueError, match="differ in images;"):
         neighbors("random", photos, photos, config=config, embeddings=file)
 
 
-def test_the_command_prints_a_table_and_writes_picture_or_csv(config, doubled, tmp_path, capsys):
-    out, table = tmp_path / "rows.png", tmp_path / "rows.csv"
-    command = ["neighbors", "random", str(doubled / "a"), str(doubled), "--config", str(config)]
-    command += ["--num", "1", "--out"]
-    assert main([*command, str(out)]) == 0
-    printed = capsys.readouterr().out
-    assert f"| {doubled}/a/1.jpg " in printed
-    assert "4 neighbours of 4 images" in printed
-    assert Image.open(out).width > 100
-    assert main([*command, str(table)]) == 0
-    rows = list(csv.DictReader(table.read_text().splitlines()))
-    found = {row["query"]: row["nearest"] for row in rows}
-    assert found[str(doubled / "a/1.jpg")] == str(doubled / "copy.jpg")
-    assert main([*command, str(out)]) == 2
-    assert "--overwrite" in capsys.readouterr().err
+class TestCommand:
+    @pytest.fixture
+    def command(self, config, doubled):
+        """A `neighbors` that lacks OUT."""
+        words = ["neighbors", "random", str(doubled / "a"), str(doubled), "--config", str(config)]
+        return [*words, "--num", "1", "--out"]
+
+    def test_prints_a_table_next_to_the_picture(self, command, doubled, tmp_path, capsys):
+        assert main([*command, str(tmp_path / "rows.png")]) == 0
+        printed = capsys.readouterr().out
+        assert f"| {doubled}/a/1.jpg " in printed
+        assert "4 neighbours of 4 images" in printed
+        assert Image.open(tmp_path / "rows.png").width > 100
+
+    def test_writes_csv(self, command, doubled, tmp_path):
+        assert main([*command, str(tmp_path / "rows.csv")]) == 0
+        rows = list(csv.DictReader((tmp_path / "rows.csv").read_text().splitlines()))
+        found = {row["query"]: row["nearest"] for row in rows}
+        assert found[str(doubled / "a/1.jpg")] == str(doubled / "copy.jpg")
+
+    def test_replaces_no_file(self, command, tmp_path, capsys):
+        (tmp_path / "rows.png").write_text("mine")
+        assert main([*command, str(tmp_path / "rows.png")]) == 2
+        assert "--overwrite" in capsys.readouterr().err
+        assert (tmp_path / "rows.png").read_text() == "mine"

@@ -38,34 +38,46 @@ def test_diverse_images_are_those_of_a_loop_in_float64(random):
     x = random.features.astype(np.float64)
     units = x / np.linalg.norm(x, axis=1, keepdims=True)
     wanted = [int((units @ units.mean(axis=0)).argmax())]
+    cosines = [1.0]
     while len(wanted) < 30:
-        away = [min(np.linalg.norm(u - units[j]) for j in wanted) for u in units]
-        wanted.append(int(np.argmax(away)))
+        distances = np.linalg.norm(units[:, None] - units[wanted], axis=2)  # (30, chosen)
+        row = int(distances.min(axis=1).argmax())
+        cosines.append((units[wanted] @ units[row]).max())
+        wanted.append(row)
+
     for num in (1, 7, 30):
         found = mmssprl.select(random, num=num)
         assert rows(found) == wanted[:num]
         assert [each.rank for each in found] == [*range(1, num + 1)]
-    cosines = [max(units[row] @ units[j] for j in wanted[:i]) for i, row in enumerate(wanted) if i]
-    assert [each.cosine for each in found] == pytest.approx([1, *cosines], abs=1e-5)
+    assert [each.cosine for each in found] == pytest.approx(cosines, abs=1e-5)
 
 
-def test_typical_images_and_outliers_by_hand():
-    features = at_degrees(0, 4, 8, 90, 93, 180)
-    typical = mmssprl.select(embeddings(features), num=3, method="typical")
+FEATURES = at_degrees(0, 4, 8, 90, 93, 180)
+
+
+def test_typical_images_by_hand():
+    typical = mmssprl.select(embeddings(FEATURES), num=3, method="typical")
     assert rows(typical) == [1, 3, 5]
     cosines = np.cos(np.deg2rad([4, 3, 0]))
     assert [each.cosine for each in typical] == pytest.approx(cosines, abs=1e-6)
-    outliers = mmssprl.select(embeddings(features), num=2, method="outliers")
+
+
+def test_outliers_by_hand():
+    outliers = mmssprl.select(embeddings(FEATURES), num=2, method="outliers")
     cosines = np.cos(np.deg2rad([180, 176, 172, 90, 87]))
     assert outliers[0].image == "5"
     assert outliers[0].cosine == pytest.approx(cosines.mean(), abs=1e-6)
 
 
 @pytest.mark.parametrize("method", ["diverse", "typical", "outliers"])
-def test_equal_images_and_a_single_one(method):
-    found = mmssprl.select(embeddings(np.ones((60, 2))), num=55, method=method)
-    assert len({each.image for each in found}) == 55
-    assert len({each.image for each in mmssprl.select(embeddings([[1, 2]]), method=method)}) == 1
+class TestDegenerate:
+    def test_equal_images_are_selected_once_each(self, method):
+        found = mmssprl.select(embeddings(np.ones((60, 2))), num=55, method=method)
+        assert len({each.image for each in found}) == 55
+
+    def test_a_single_image_is_selected(self, method):
+        found = mmssprl.select(embeddings([[1, 2]]), method=method)
+        assert [each.image for each in found] == ["0"]
 
 
 def test_chains_of_duplicates_are_groups_of_which_the_largest_image_is_kept():
@@ -80,7 +92,7 @@ def test_chains_of_duplicates_are_groups_of_which_the_largest_image_is_kept():
 def test_copies_are_found_at_a_cosine_of_one(random):
     twice = embeddings(np.concatenate([random.features, random.features]))
     found = mmssprl.select(twice, method="duplicates", above=1.0, num=7)
-    assert [each.rank for each in found] == [i for i in range(1, 8) for _ in "ab"]
+    assert [each.rank for each in found] == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7]
     assert rows(found)[:4] == [0, 30, 1, 31]
 
 
@@ -97,34 +109,60 @@ def test_mistakes(random, options, message):
         mmssprl.select(random, **options)
 
 
-def test_the_command_writes_a_list_and_a_contact_sheet(config, photos, tmp_path, capsys):
-    file, sheet, table = (tmp_path / name for name in ("a.npz", "a.png", "a.csv"))
+@pytest.fixture
+def file(config, photos, tmp_path):
+    """Embeddings of the photographs; large.png is a larger copy of one."""
     Image.open(photos / "a/2.jpg").resize((96, 80)).save(photos / "large.png")
-    mmssprl.embed("random", photos, config=config, device="cpu", progress=False).save(file)
-    command = ["select", str(file), "--num", "9", "--out"]
-    assert main([*command, str(table)]) == 0
+    path = tmp_path / "a.npz"
+    mmssprl.embed("random", photos, config=config, device="cpu", progress=False).save(path)
+    return path
+
+
+def test_the_command_writes_a_list(file, tmp_path, capsys):
+    table = tmp_path / "a.csv"
+    assert main(["select", str(file), "--num", "9", "--out", str(table)]) == 0
     assert "9 of 11 images" in capsys.readouterr().out
-    found = mmssprl.select(file, num=9)
     lines = list(csv.DictReader(table.read_text().splitlines()))
-    assert [line["image"] for line in lines] == [each.image for each in found]
-    figure = draw_selected(found, Images(photos), "diverse")
+    assert [line["image"] for line in lines] == [x.image for x in mmssprl.select(file, num=9)]
+
+
+def test_a_sheet_shows_the_ranks(file, photos):
+    figure = draw_selected(mmssprl.select(file, num=9), Images(photos), "diverse")
     shown = [axes for axes in figure.axes if axes.images]
     assert [axes.get_title(loc="left")[:2] for axes in shown] == [f"{i}:" for i in range(1, 10)]
-    # Duplicates, with the one to keep.
+
+
+def test_the_command_says_how_many_duplicates_can_go(file, capsys):
     assert main(["select", str(file), "--method", "duplicates"]) == 0
     assert "can go" in capsys.readouterr().out
+
+
+def test_a_sheet_of_duplicates_shows_the_one_to_keep(file, photos):
     found = mmssprl.select(file, method="duplicates", above=0.99)
     (kept,) = [each for each in found if each.image == "large.png"]
     assert kept.keep
     figure = draw_selected(found, Images(photos), "duplicates")
     assert figure.axes[0].get_title(loc="left") == "1: kept"
-    # Images that have moved.
-    command, moved = [*command, str(sheet), "--overwrite"], photos.rename(tmp_path / "moved")
-    assert main(command) == 2
-    assert "error: images (--images) must be" in capsys.readouterr().err
-    command += ["--images", str(moved)]
-    assert main(command) == 0
-    assert Image.open(sheet).width > 8 * 150
-    (moved / "large.png").unlink()
-    assert main([*command, "--num", "11"]) == 2
-    assert "but large.png is not among" in capsys.readouterr().err
+
+
+class TestSheetsOfMovedImages:
+    @pytest.fixture
+    def command(self, file, tmp_path):
+        return ["select", str(file), "--num", "11", "--out", str(tmp_path / "a.png")]
+
+    @pytest.fixture
+    def moved(self, file, photos, tmp_path):
+        return photos.rename(tmp_path / "moved")
+
+    def test_need_their_folder(self, command, moved, capsys):
+        assert main(command) == 2
+        assert "error: images (--images) must be" in capsys.readouterr().err
+
+    def test_are_drawn_from_it(self, command, moved, tmp_path):
+        assert main([*command, "--images", str(moved)]) == 0
+        assert Image.open(tmp_path / "a.png").width > 8 * 150
+
+    def test_need_each_of_them(self, command, moved, capsys):
+        (moved / "large.png").unlink()
+        assert main([*command, "--images", str(moved)]) == 2
+        assert "but large.png is not in " in capsys.readouterr().err

@@ -33,25 +33,31 @@ def test_random_weights_follow_the_seed_and_leave_the_generator(config):
 
 
 class TestFindConfig:
-    def test_reads_the_description_next_to_the_weights(self, weights, config):
-        expected = Config.fromfile(config)
-        written = json.loads(write_description(weights, expected).read_text())
+    def test_a_description_says_the_network_and_its_images(self, weights, config):
+        written = json.loads(write_description(weights, Config.fromfile(config)).read_text())
         assert set(written) == {"backbone", "pixels", "image_px", "method", "versions"}
         assert written["pixels"] == {
             **{"channels": 3, "dtype": "uint8"},
             **{"mean": [100.0, 110.0, 120.0], "std": [50.0, 55.0, 60.0]},
         }
         assert (written["image_px"], written["method"]) == (32, "SSPRL")
+
+    def test_reads_the_description_next_to_the_weights(self, weights, config):
+        expected = Config.fromfile(config)
+        written = write_description(weights, expected).read_text()
         cfg = find_config(str(weights), None)
         assert {**expected.model.backbone, **cfg.model.backbone} == expected.model.backbone
         assert "init_cfg" not in cfg.model.backbone
         model = FeatureBackbone.of_config(torch.nn.Identity(), cfg)
         assert (model.image_px, model.pixels, model.mean) == (32, None, (100.0, 110.0, 120.0))
         again = write_description(weights.with_name("again.pth"), cfg)
-        assert json.loads(again.read_text()) == written
-        weights.rename(weights.with_name("epoch_3.pth"))  # a checkpoint of the same run
-        (weights.with_name("w.json")).rename(weights.with_name("tiny_backbone.json"))
-        assert find_config(str(weights.with_name("epoch_3.pth")), None).to_dict() == cfg.to_dict()
+        assert again.read_text() == written
+
+    def test_a_checkpoint_is_described_by_the_backbone_of_its_run(self, weights, config):
+        write_description(weights.with_name("tiny_backbone.pth"), Config.fromfile(config))
+        checkpoint = weights.rename(weights.with_name("epoch_3.pth"))
+        cfg = find_config(str(checkpoint), None)
+        assert cfg.filename == str(weights.with_name("tiny_backbone.json"))
 
     @pytest.mark.parametrize(
         ("change", "match"),
@@ -67,9 +73,11 @@ class TestFindConfig:
         with pytest.raises(ValueError, match=rf"w\.json is not .*{match}.*--config"):
             find_config(str(weights), None)
 
-    def test_the_folder_of_a_run_means_its_newest_backbone(self, config, tmp_path):
+    def test_the_folder_of_a_run_needs_a_backbone(self, tmp_path):
         with pytest.raises(FileNotFoundError, match="epoch_N"):
             find_config(str(tmp_path), None)
+
+    def test_the_folder_of_a_run_means_its_newest_backbone(self, config, tmp_path):
         expected = Config.fromfile(config)
         for seed, name in enumerate(("a_best_backbone.pth", "a_backbone.pth")):
             newest = load_network("random", expected, seed=seed).state_dict()

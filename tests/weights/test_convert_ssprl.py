@@ -1,3 +1,5 @@
+import shutil
+
 import pytest
 import reference
 import torch
@@ -55,15 +57,15 @@ def embed(net, scale, groups):
     return torch.cat(embeddings)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def released():
     torch.manual_seed(0)
     return released_network(published.Narrow())
 
 
-@pytest.fixture
-def config(tmp_path):
-    path = write_config(tmp_path, "")
+@pytest.fixture(scope="module")
+def config(tmp_path_factory):
+    path = write_config(tmp_path_factory.mktemp("config"), "")
     cfg = Config.fromfile(path)
     cfg.model.layout.small_px = 24
     cfg.model.backbone = {"type": "ResNet", "depth": 18, "base_channels": 8}
@@ -94,24 +96,31 @@ def rows(layer):
 def expected_losses(net, inputs):
     """From the original tensors, by loops over the paper's sums in float64."""
     of_px = {crops.shape[-1]: crops for crops in inputs}
-    z = [
-        embed(net, scale, [of_px[px] for px in sizes]).double()
-        for scale, sizes in enumerate(PX_OF_SCALES)
-    ]
+    z = []
+    for scale, sizes in enumerate(PX_OF_SCALES):
+        z.append(embed(net, scale, [of_px[px] for px in sizes]).double())
     prototypes = [rows(net.ptypes), rows(net.local_ptypes0), rows(net.local_ptypes1)]
     learners = [rows(net.l2g_ptypes0), rows(net.l2g_ptypes1)]
     numbers = {"tau": 0.1, "epsilon": 0.05, "num_iters": 3}
     ref = reference.Reference(prototypes, learners, **numbers, variant="released")
-    alpha, beta = (1, 0.5, 0.3), (None, 0.2, 0.7)
+    alpha = (1, 0.5, 0.3)
+    beta = (None, 0.2, 0.7)
     losses = {f"loss_pyramid_s{s}": alpha[s] * ref.pyramid_term(z[s], s, None) for s in range(3)}
     return losses | {f"loss_cross_s{s}": beta[s] * ref.cross_term(z, s, None) for s in (1, 2)}
 
 
-def test_the_losses_are_those_of_the_original_tensors(released, config, tmp_path):
-    file, out = save(released, tmp_path / "w.pth"), tmp_path / "ours" / "w.pth"
-    report = convert_weights(file, out, config=config)
-    assert report.branch.prefix == "state_dict.module."
-    assert len(report.branch.tensors) == 126
+@pytest.fixture(scope="module")
+def converted(released, config, tmp_path_factory):
+    """The report of a conversion, and its input."""
+    folder = tmp_path_factory.mktemp("converted")
+    file = save(released, folder / "w.pth")
+    return convert_weights(file, folder / "ours" / "w.pth", config=config), file
+
+
+def test_every_head_is_found(converted):
+    report, _ = converted
+    assert report.network.prefix == "state_dict.module."
+    assert len(report.network.tensors) == 126
     assert report.kept == {"neck.heads": 27, "head.prototypes": 3, "head.correlation": 2}
     assert report.completed == {
         "data_preprocessor._extra_state": 1,
@@ -119,16 +128,23 @@ def test_the_losses_are_those_of_the_original_tensors(released, config, tmp_path
         "head.queues": 6,
         "head.assignments": 1,
     }
+
+
+def test_each_conversion_gives_the_same_file(converted, config, tmp_path):
+    report, file = converted
     torch.manual_seed(9)
     before = torch.random.get_rng_state()
     again = convert_weights(file, tmp_path / "again.pth", config=config).weights
     assert torch.equal(torch.random.get_rng_state(), before)
-    first, second = (torch.load(path)["state_dict"] for path in (out, again))
+    first, second = (torch.load(path)["state_dict"] for path in (report.weights, again))
     assert_equal(first, second, "weights")
     assert all(value.is_contiguous() for value in first.values())
 
+
+def test_the_losses_are_as_by_the_original_tensors(released, converted, config):
+    report, _ = converted
     model = build(config)
-    load_checkpoint(model, str(out), strict=True)
+    load_checkpoint(model, str(report.weights), strict=True)
     assert model.head.num_iterations == 0
     assert [queue.num_filled for queue in model.head.queues] == [0, 0, 0]
     generator = torch.Generator().manual_seed(2)
@@ -163,6 +179,7 @@ def test_heads_and_configs_that_do_not_fit_are_refused(
     name, match, error, released, config, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)  # no checkout: the name is that of the shipped config
+    shutil.copy(config, tmp_path)
     (tmp_path / "other.py").write_text("model = dict(type='MaskRCNN')")
     state = released.state_dict()
     if name == config.name:

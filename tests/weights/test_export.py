@@ -1,4 +1,6 @@
+import copy
 import json
+import re
 from pathlib import Path
 from unittest import mock
 
@@ -10,8 +12,10 @@ from mmengine.config import Config
 from safetensors import safe_open
 from safetensors.torch import load_file
 
-from mmssprl.weights import export, export_weights, load_network, onnx, write_description
-from mmssprl.weights.export import TARGETS, _images, default_output, write
+from mmssprl.weights import TARGETS, export_weights, load_network, onnx, write_description
+from mmssprl.weights.export import default_output
+from mmssprl.weights.pooled import random_images
+from mmssprl.weights.targets import Target
 
 IMAGES = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(3))
 BACKBONES = {
@@ -45,6 +49,19 @@ def narrow(tmp_path_factory):
     return write_weights(tmp_path_factory.mktemp("narrow"), "narrow")
 
 
+@pytest.fixture(scope="module")
+def custom(tmp_path_factory):
+    """The file and config of a user's network that was trained on images of four channels."""
+    folder = tmp_path_factory.mktemp("custom")
+    network = {"type": "ModuleBackbone", "network": "helpers.models.own_nets:wrapped"}
+    held = {"pixels": {"channels": 4, "dtype": "uint16"}}
+    layout = {"image_px": 48, "levels": []}
+    model = {"backbone": network, "data_preprocessor": held, "layout": layout}
+    Config({"model": model}).dump(folder / "own.py")
+    torch.save(own_nets.wrapped().state_dict(), folder / "own.pth")
+    return folder / "own.pth", folder / "own.py"
+
+
 def features(backbone, images=IMAGES):
     with torch.no_grad():
         return backbone(images)[-1]
@@ -55,26 +72,30 @@ def check(got, want, error=1e-5):
     assert torch.allclose(got, want, rtol=0, atol=error * float(want.abs().max()))
 
 
+def test_files_are_compared_on_images_as_in_training(custom):
+    _, config = custom
+    images = next(random_images(own_nets.wrapped(), Config.fromfile(config)))
+    assert images.shape == (2, 4, 48, 48)
+
+
 class TestRoundTrips:
     """Each file is loaded by the documented call of its package."""
 
-    def test_pth_and_safetensors_of_a_custom_network(self, tmp_path):
-        network = {"type": "ModuleBackbone", "network": "helpers.models.own_nets:wrapped"}
-        held = {"pixels": {"channels": 4, "dtype": "uint16"}}
-        layout = {"image_px": 48, "levels": []}
-        cfg = Config({"model": {"backbone": network, "data_preprocessor": held, "layout": layout}})
-        cfg.dump(tmp_path / "own.py")
-        images = next(_images(own_nets.wrapped(), cfg))
-        assert images.shape == (2, 4, 48, 48)  # as it was trained
-        torch.save(state := own_nets.wrapped().state_dict(), tmp_path / "own.pth")
-        for target in ("pth", "safetensors"):
-            report = export_weights(tmp_path / "own.pth", target, config=tmp_path / "own.py")
-            assert report.difference <= report.tolerance == 1e-5
-        files = tmp_path / "own_export.pth", tmp_path / "own.safetensors"
-        for read in (torch.load(files[0]), load_file(files[1])):
-            own_nets.wrapped().load_state_dict(read)
-            assert all(torch.equal(read[k], v) for k, v in state.items())
-        with safe_open(files[1], framework="pt") as file:
+    @pytest.mark.parametrize(("target", "read"), [("pth", torch.load), ("safetensors", load_file)])
+    def test_a_custom_network_is_loaded_by_its_own_package(self, custom, target, read, tmp_path):
+        file, config = custom
+        report = export_weights(file, target, tmp_path / f"w.{target}", config=config)
+        assert report.difference <= report.tolerance == 1e-5
+        found = read(report.file)
+        network = own_nets.wrapped()
+        network.load_state_dict(found)
+        for name, value in torch.load(file).items():
+            assert torch.equal(found[name], value), name
+
+    def test_safetensors_say_that_they_are_of_torch(self, narrow, tmp_path):
+        """transformers and diffusers refuse a file that does not."""
+        report = export_weights(narrow[1], "safetensors", tmp_path / "w.safetensors")
+        with safe_open(report.file, framework="pt") as file:
             assert file.metadata() == {"format": "pt"}
 
     @pytest.mark.full
@@ -91,7 +112,7 @@ class TestRoundTrips:
         check(features(model), features(backbone))
 
     @pytest.mark.parametrize("name", ["narrow", "vit"])
-    def test_onnx(self, tmp_path, name):
+    def test_onnxruntime_runs_a_graph_of_one_file(self, tmp_path, name):
         backbone, weights = write_weights(tmp_path, name)
         report = export_weights(weights, "onnx", tmp_path / "o.onnx")
         assert report.difference <= report.tolerance == 1e-4
@@ -107,69 +128,99 @@ class TestRoundTrips:
             check(torch.from_numpy(pooled), want, error=1e-4)
 
 
-@pytest.mark.parametrize("target", ["pth", "safetensors", "detectron2"])
+# Tracing a graph takes seconds. `TestRoundTrips` runs it outside the package.
+@pytest.mark.parametrize("target", [name for name in TARGETS if name != "onnx"])
 def test_a_wrong_file_is_not_kept(target, narrow, tmp_path, monkeypatch):
-    def changed(backbone, cfg, target, path):
-        state = dict(backbone.state_dict())
-        state["bn1.bias"] = state["bn1.weight"]
-        with mock.patch.object(backbone, "state_dict", return_value=state):
-            write(backbone, cfg, target, path)
+    write = TARGETS[target].write
 
-    monkeypatch.setattr(export, "write", changed)
-    out = tmp_path / f"w{TARGETS[target]}"
+    def write_another(backbone, cfg, path):
+        other = copy.deepcopy(backbone)
+        other.bn1.bias.data = other.bn1.weight.data
+        write(other, cfg, path)
+
+    monkeypatch.setattr(Target, "write", property(lambda _: write_another))
+    out = tmp_path / f"w{TARGETS[target].suffix}"
     out.write_text("old")
-    with pytest.raises(ValueError, match="but differ by"):
+    with pytest.raises(ValueError, match=f"features of the {target} file .* but differ by"):
         export_weights(narrow[1], target, out, overwrite=True)
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
 
 
-def test_a_description_of_other_weights_is_not_left_beside_an_exported_file(narrow, tmp_path):
-    out, other = tmp_path / "w.safetensors", Config.fromfile(Path(narrow[1]).with_suffix(".py"))
-    export_weights(narrow[1], "safetensors", out)
-    out.unlink()
-    export_weights(narrow[1], "safetensors", out)  # the same description may stay
-    out.unlink()
-    other.model.data_preprocessor = {"mean": [1.0, 2.0, 3.0], "std": [4.0, 5.0, 6.0]}
-    write_description(out, other)
-    with pytest.raises(FileExistsError, match=r"w.json describes other weights \(pixels differ\)"):
+def test_the_page_of_weights_lists_the_targets():
+    page = (Path(__file__).parents[2] / "docs" / "weights.md").read_text()
+    table = page.partition("| `--to` | writes |\n|---|---|\n")[2].partition("\n\n")[0]
+    rows = dict(re.findall(r"\| `(\w+)` \| (.*) \|", table))
+    assert rows == {name: target.holds for name, target in TARGETS.items()}
+
+
+class TestDescriptions:
+    """NAME.json next to the exported file."""
+
+    @pytest.fixture
+    def others(self, narrow, tmp_path):
+        """Where a file is exported to, next to the description of other weights."""
+        out = tmp_path / "w.safetensors"
+        other = Config.fromfile(Path(narrow[1]).with_suffix(".py"))
+        other.model.data_preprocessor = {"mean": [1.0, 2.0, 3.0], "std": [4.0, 5.0, 6.0]}
+        write_description(out, other)
+        return out
+
+    def test_an_equal_one_may_exist(self, narrow, tmp_path):
+        out = tmp_path / "w.safetensors"
         export_weights(narrow[1], "safetensors", out)
-    assert not out.exists()
-    export_weights(narrow[1], "safetensors", out, overwrite=True)
-    assert json.loads(out.with_suffix(".json").read_text())["pixels"]["mean"][0] == 123.675
+        out.unlink()
+        export_weights(narrow[1], "safetensors", out)
+        assert out.exists()
+
+    def test_of_other_weights_is_refused(self, narrow, others):
+        match = r"w.json describes other weights \(pixels differ\)"
+        with pytest.raises(FileExistsError, match=match):
+            export_weights(narrow[1], "safetensors", others)
+        assert not others.exists()
+
+    def test_of_other_weights_is_overwritten_if_asked(self, narrow, others):
+        export_weights(narrow[1], "safetensors", others, overwrite=True)
+        own = json.loads(others.with_suffix(".json").read_text())
+        assert own["pixels"]["mean"][0] == 123.675
+
+
+def test_the_default_name_says_the_target_if_the_suffix_does_not():
+    assert default_output("a/epoch_2.pth", "safetensors") == Path("a/epoch_2.safetensors")
+    assert default_output("a/epoch_2.pth", "detectron2") == Path("a/epoch_2_detectron2.pkl")
+    assert default_output("a/epoch_2.pth", "pth") == Path("a/epoch_2_export.pth")
 
 
 class TestErrors:
     @pytest.mark.parametrize(
         ("name", "message"),
         [
-            ("vit", "VisionTransformer.*pth, safetensors or"),
+            ("vit", "VisionTransformer.*pth, safetensors or onnx"),
             ("expansion", "expansion=2"),
             ("caffe", r"style='caffe', dilations=\(1, 1, 1, 2\).*eps=0.001"),
         ],
     )
     def test_backbones_that_detectron2_cannot_hold(self, name, message, tmp_path):
         _, weights = write_weights(tmp_path, name)
-        out = tmp_path / f"out{TARGETS['detectron2']}"
+        out = tmp_path / "out.pkl"
         with pytest.raises(ValueError, match=message):
             export_weights(weights, "detectron2", out)
         assert not out.exists()
 
-    def test_the_checkpoint_and_other_targets(self, narrow):
-        _, weights = narrow
+    def test_an_unknown_target(self, narrow):
         with pytest.raises(ValueError, match=r"pth, safetensors, .*'caffe2'"):
-            export_weights(weights, "caffe2")
-        with pytest.raises(ValueError, match="not be the checkpoint"):
-            export_weights(weights, "pth", weights, overwrite=True)
-        assert default_output("a/epoch_2.pth", "detectron2") == Path("a/epoch_2_detectron2.pkl")
+            export_weights(narrow[1], "caffe2")
 
-    def test_onnx_needs_its_packages_and_a_backbone_that_can_be_traced(
-        self, narrow, tmp_path, monkeypatch
-    ):
-        _, weights = narrow
+    def test_the_checkpoint_itself_as_output(self, narrow):
+        with pytest.raises(ValueError, match="not be the checkpoint"):
+            export_weights(narrow[1], "pth", narrow[1], overwrite=True)
+
+    def test_a_backbone_that_torch_cannot_trace(self, narrow, tmp_path, monkeypatch):
         monkeypatch.setattr(torch.onnx, "export", mock.Mock(side_effect=KeyError("aten::nothing")))
-        with pytest.raises(ValueError, match=r"ResNet \(KeyError\)"):
-            export_weights(weights, "onnx", tmp_path / "o.onnx")
+        with pytest.raises(ValueError, match=r"ResNet \(KeyError\); export it to pth or safetens"):
+            export_weights(narrow[1], "onnx", tmp_path / "o.onnx")
         assert list(tmp_path.iterdir()) == []
+
+    def test_missing_packages_of_onnx(self, narrow, tmp_path, monkeypatch):
         monkeypatch.setattr(onnx, "is_importable", lambda name: name == "onnx")
         with pytest.raises(ValueError, match="pip install onnx onnxscript onnxruntime"):
-            export_weights(weights, "onnx", tmp_path / "o.onnx")
+            export_weights(narrow[1], "onnx", tmp_path / "o.onnx")

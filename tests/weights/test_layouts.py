@@ -23,11 +23,12 @@ from mmssprl.weights import (
     load_network,
     start_state,
 )
-from mmssprl.weights.checkpoint_prefixes import read_branch
+from mmssprl.weights.checkpoint_prefixes import find_network
 
 RESNET = {"type": "ResNet", "depth": 18, "base_channels": 8}
 CONFIG = Config({"model": {"backbone": RESNET}})
-_STATE, _VISSL = "state_dict/", "classy_state_dict/base_model/model/"
+_STATE = "state_dict/"
+_VISSL = "classy_state_dict/base_model/model/"
 _SWA = "callbacks/StochasticWeightAveraging/average_model_state/"
 LAYOUTS = {
     "swav": "module.=T module.projection_head.=head module.prototypes.=rows",
@@ -105,12 +106,12 @@ def test_convert_and_every_command_read_the_same_backbone(name, trunk, tmp_path,
     assert cfg.model.backbone == RESNET
     assert_is(load_network(str(file), cfg, seed=9).state_dict(), trunk)
     printed = [line for line in capsys.readouterr().out.splitlines() if "read from" in line]
-    branch = f"{prefix!r} (not {', '.join(map(repr, others))})"
-    line = f"{file}: weights read from {branch}; `convert --prefix` chooses another."
+    chosen = f"{prefix!r} (not {', '.join(map(repr, others))})"
+    line = f"{file}: weights read from {chosen}; `convert --prefix` chooses another."
     assert printed == ([line] if others else [])
 
     report = convert_weights(file, tmp_path / "ours" / "w.pth")
-    assert (report.branch.prefix, list(report.branch.others)) == (prefix, others)
+    assert (report.network.prefix, list(report.network.others)) == (prefix, others)
     assert report.completed == ({} if has_counters else {"num_batches_tracked": 21})
     assert report.kept == {}
     assert_is(torch.load(report.weights, weights_only=True), trunk)
@@ -174,34 +175,47 @@ class TestReaders:
             READERS[reader](file)
 
 
-def test_the_wanted_names_and_shapes_decide(trunk, tmp_path):
-    """Between networks of other shapes, and if another project has the same names."""
+def test_the_wanted_shapes_decide_between_networks(trunk, tmp_path):
     wide = load_network("random", Config({"model": {"backbone": {"type": "ResNet", "depth": 18}}}))
     file = published.save({"a": trunk, "b": wide.state_dict()}, tmp_path / "w.pth")
     for wanted, prefix in ((trunk, "a."), (wide.state_dict(), "b.")):
-        branch = read_branch(file, wanted)
-        assert branch.prefix == prefix
-        assert_is(branch.tensors, wanted)
+        found = find_network(file, wanted)
+        assert found.prefix == prefix
+        assert_is(found.tensors, wanted)
+
+
+def test_wanted_names_stay_if_another_project_uses_them_too(trunk, tmp_path):
     own = published.inside("_orig_mod", published.sequential(trunk))
     own = {key.replace("4.", "4._orig_mod.", 1): value for key, value in own.items()}
-    assert_is(read_branch(published.save({"net": own}, file), own).tensors, own)
+    file = published.save({"net": own}, tmp_path / "w.pth")
+    assert_is(find_network(file, own).tensors, own)
 
 
-def test_a_prefix_chooses_another_network_or_the_one_without(trunk, tmp_path):
+def test_a_prefix_chooses_another_network(trunk, tmp_path):
     file = write_layout("dino", trunk, tmp_path)
-    branch = read_branch(file, prefix="student")
-    assert (branch.prefix, branch.others) == ("student.module.backbone.", ())
-    assert not any(value.any() for value in branch.tensors.values())
+    found = find_network(file, prefix="student")
+    assert (found.prefix, found.others) == ("student.module.backbone.", ())
+    assert not any(value.any() for value in found.tensors.values())
+
+
+def test_a_prefix_of_no_tensor_is_refused(trunk, tmp_path):
+    file = write_layout("dino", trunk, tmp_path)
     match = r"no tensor of .*w\.pth begins with the prefix nobody\.; .*student\.module"
     with pytest.raises(ValueError, match=match):
-        read_branch(file, prefix="nobody")
+        find_network(file, prefix="nobody")
+
+
+def test_an_empty_prefix_chooses_the_network_without_one(trunk, tmp_path):
+    file = published.save({**trunk, **under("ema.", other(trunk))}, tmp_path / "w.pth")
+    assert find_network(file).prefix == "ema."
+    assert_is(find_network(file, prefix="").tensors, trunk)
+
+
+@pytest.mark.parametrize("prefix", ["net", "net.", "net._orig_mod"])
+def test_a_prefix_may_lack_the_point_or_name_a_wrapper(prefix, trunk, tmp_path):
     content = {**trunk, **under("ema.", other(trunk))}
-    file = published.save(content, tmp_path / "w.pth")
-    assert read_branch(file).prefix == "ema."
-    assert_is(read_branch(file, prefix="").tensors, trunk)
-    file = published.save(under("net._orig_mod.", content), file)
-    for prefix in ("net", "net.", "net._orig_mod"):
-        assert_is(read_branch(file, prefix=prefix).tensors, trunk)
+    file = published.save(under("net._orig_mod.", content), tmp_path / "w.pth")
+    assert_is(find_network(file, prefix=prefix).tensors, trunk)
 
 
 def test_a_network_of_two_resnets_is_read_whole(trunk, tmp_path):
@@ -243,10 +257,14 @@ def test_what_is_no_resnet_is_not_converted(change, options, match, trunk, tmp_p
     assert not [*(tmp_path / "ours").iterdir()]
 
 
-def test_convert_replaces_neither_its_input_nor_a_description(trunk, tmp_path):
+def test_convert_does_not_replace_its_input(trunk, tmp_path):
     file = published.save(trunk, tmp_path / "w.pth")
     with pytest.raises(ValueError, match=r"must not be the input file, .*w\.pth"):
         convert_weights(file, file, overwrite=True)
+
+
+def test_convert_does_not_replace_a_description(trunk, tmp_path):
+    file = published.save(trunk, tmp_path / "w.pth")
     (tmp_path / "out.json").write_text("mine")
     with pytest.raises(FileExistsError, match=r"out\.json.*overwrite"):
         convert_weights(file, tmp_path / "out.pth")

@@ -37,8 +37,9 @@ def as_published(network):
     renamed |= OF_PLUS if "fc1_g" in "".join(state) else {}
     for name, value in state.items():
         if name.endswith("q_bias"):
-            rest = (torch.full((24,), 7.0), state[name.replace("q_bias", "v_bias")])  # masked keys
-            name, value = name.replace("q_bias", "qkv.bias"), torch.cat([value, *rest])
+            masked_keys = torch.full((24,), 7.0)
+            value = torch.cat([value, masked_keys, state[name.replace("q_bias", "v_bias")]])
+            name = name.replace("q_bias", "qkv.bias")
             found[f"{name}_mask"] = torch.ones(72)
         for ours, theirs in renamed.items():
             name = name.replace(ours, theirs)
@@ -50,11 +51,13 @@ def as_published(network):
 @pytest.mark.parametrize("name", NAMES)
 def test_files_of_the_authors_and_of_timm_give_the_same_features(name, tmp_path):
     torch.manual_seed(1)
-    network, file = TimmBackbone(name, options=SMALL).eval(), tmp_path / "published.pth"
+    network = TimmBackbone(name, options=SMALL).eval()
+    file = tmp_path / "published.pth"
     for value in network.parameters():
         value.data.normal_(std=0.3)
     px = 4 * NAMES[name]
     images = torch.randn(2, 3, px, 2 * px)
+
     for state in (network.state_dict(), as_published(network)):
         torch.save(state, file)
         other = TimmBackbone(name, options=SMALL).eval()
@@ -161,18 +164,29 @@ class TestTransformers:
         }
 
 
-def test_weights_of_timm_by_name_or_one_line(monkeypatch):
+def test_weights_of_timm_are_downloaded_by_timm(monkeypatch):
     own = timm.create_model("test_vit", num_classes=0)
     asked = mock.Mock(return_value=own)
     monkeypatch.setattr(timm, "create_model", asked)
     found = start_state("timm/test_vit")
     assert all(torch.equal(found[name], value) for name, value in own.state_dict().items())
     asked.assert_called_once_with("test_vit", pretrained=True, num_classes=0)
+
+
+def test_a_failed_download_of_timm_is_one_line(monkeypatch):
     offline = mock.Mock(side_effect=ConnectionError("no network"))
     monkeypatch.setattr(timm, "create_model", offline)
     with pytest.raises(OSError, match=r"timm/test_vit.*no network.*timm/test_vit:FILE"):
         start_state("timm/test_vit")
-    with pytest.raises(ValueError, match="has no network 'nothing'"):
-        start_state("timm/nothing")
-    with pytest.raises(ValueError, match=r"no weights 'resnet18.b'; .*list_pretrained\('resnet18"):
-        start_state("timm/resnet18.b")
+
+
+@pytest.mark.parametrize(
+    ("weights", "match"),
+    [
+        ("timm/nothing", "has no network 'nothing'"),
+        ("timm/resnet18.b", r"no weights 'resnet18.b'; .*list_pretrained\('resnet18"),
+    ],
+)
+def test_unknown_names_of_timm_are_refused(weights, match):
+    with pytest.raises(ValueError, match=match):
+        start_state(weights)

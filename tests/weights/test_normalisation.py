@@ -27,19 +27,20 @@ def described(path, **preprocessor):
     return str(path)
 
 
-def test_a_description_comes_before_the_record_of_timm(tmp_path):
+@pytest.mark.parametrize("weights", ["{file}", "timm/test_vit:{file}"])
+def test_a_description_comes_before_the_record_of_timm(weights, tmp_path):
     file = described(tmp_path / "w.pth", mean=[1.0, 2.0, 3.0], std=[4.0, 5.0, 6.0])
-    for weights in (file, f"timm/test_vit:{file}"):
-        found = find_normalisation(weights, VIT)
-        assert found[:3] == ((1, 2, 3), (4, 5, 6), "w.json")
-    (tmp_path / "w.json").unlink()
-    found = find_normalisation(file, VIT)
+    found = find_normalisation(weights.format(file=file), VIT)
+    assert found[:3] == ((1, 2, 3), (4, 5, 6), "w.json")
+
+
+def test_without_a_description_the_record_of_timm_counts(tmp_path):
+    (tmp_path / "w.pth").touch()
+    found = find_normalisation(str(tmp_path / "w.pth"), VIT)
     assert found[:3] == ((127.5,) * 3, (127.5,) * 3, "timm's test_vit")
 
 
-def test_weights_of_torchvision_have_the_numbers_of_imagenet_beside_any_config(
-    tmp_path, monkeypatch
-):
+def test_weights_of_torchvision_have_the_numbers_of_imagenet_beside_any_config(monkeypatch):
     assert find_normalisation("supervised", VIT) == Normalisation()
     resnet = {"type": "ResNet", "depth": 18}
     state = load_backbone("random", Config({"model": {"backbone": resnet}})).backbone.state_dict()
@@ -68,12 +69,19 @@ def test_attributes_of_a_module(name, mean, source):
     assert found.source == source
 
 
-def test_one_number_is_for_all_channels():
+@pytest.mark.parametrize(
+    ("mean", "std", "expected"),
+    [
+        (0.5, 0.25, (127.5, 63.75)),
+        (torch.tensor([120.0]), 1, (120.0, 1.0)),  # of 0 to 255
+    ],
+)
+def test_one_number_is_for_all_channels(mean, std, expected):
     net = own_nets.maps()
-    net.mean, net.std = 0.5, 0.25
-    assert of_module(net, "net")[:2] == ((127.5,) * 3, (63.75,) * 3)
-    net.mean, net.std = torch.tensor([120.0]), 1  # of 0 to 255
-    assert of_module(net, "net")[:2] == ((120.0,) * 3, (1.0,) * 3)
+    net.mean = mean
+    net.std = std
+    found = of_module(net, "net")
+    assert (found.mean, found.std) == ((expected[0],) * 3, (expected[1],) * 3)
 
 
 def test_a_deviation_of_zero_is_refused():
@@ -130,12 +138,16 @@ def test_small_numbers_of_floating_point_channels_are_told_apart():
     assert own.equals(own._replace(mean=(3e-4 + 1e-10, 4e-4)))
 
 
-def test_numbers_of_16_bit_colours_are_scaled_and_of_other_channels_refused():
+def test_numbers_of_16_bit_colours_are_scaled():
     own = Normalisation((25700.0,) * 3, (12850.0,) * 3, "w.json", UINT16)
     cfg = transfer_config(mean=[*IMAGENET_MEAN], std=[*IMAGENET_STD])
     take_normalisation(cfg, own)
     assert cfg.model.data_preprocessor.mean == pytest.approx([100] * 3)
     assert cfg.model.data_preprocessor.std == pytest.approx([50] * 3)
-    other = own._replace(mean=(1.0,) * 4, std=(1.0,) * 4, pixels=Pixels(4, "uint16"))
+
+
+def test_numbers_of_other_channels_are_refused():
+    cfg = transfer_config(mean=[*IMAGENET_MEAN], std=[*IMAGENET_STD])
+    other = Normalisation((1.0,) * 4, (1.0,) * 4, "w.json", Pixels(4, "uint16"))
     with pytest.raises(ValueError, match="of 3 channels of uint8, .* w.json are of 4 channels of"):
         take_normalisation(cfg, other)

@@ -16,7 +16,7 @@ from ...engine.adapted_backbone import adapt_backbone
 from ...engine.initial_weights import apply_weights
 from ...errors import UserFileNotFoundError, UserValueError
 from ...system.outputs import write_whole
-from ...weights import RANDOM, SUPERVISED
+from ...weights import RANDOM, SUPERVISED, Source
 from ..options import BenchmarkOptions
 from ..run import Run
 from .protocols import DATA_PREFIX, PROTOCOLS, Protocol, TransferRun, WeightsRow
@@ -82,7 +82,9 @@ class Planner:
             cfg = copy.deepcopy(row.pretrained_by)
             name = stem = Path(cfg.filename).stem
             weights = f"{name}_backbone.pth"  # files of a pre-training have its config's name
-        elif row.start == SUPERVISED and self.asked.size != "paper":  # torchvision's at full size
+        elif (
+            Source.of(row.start).is_supervised and self.asked.size != "paper"
+        ):  # torchvision's at full size
             # The protocol that trains on all labels, from random weights.
             protocol = next(p for p in PROTOCOLS[self.asked.size] if p.name == "semisup-100")
             cfg = config_of(protocol, replace(row, start=RANDOM), self.asked.gpus)

@@ -8,7 +8,7 @@ from typing import Any
 from mmengine.config import Config
 
 from ...errors import UserValueError
-from ...weights import RANDOM, SUPERVISED, find_config, weights_file
+from ...weights import RANDOM, SUPERVISED, WORDS, find_config, weights_file
 from ...weights.description import find_description
 from ..options import BenchmarkSize
 from ..run import Run, RunFailedError, RunOutcome
@@ -124,10 +124,6 @@ class WeightsRow:
     start: str  # 'random', 'supervised', a file, or "" if trained here
     backbone: Mapping[str, Any] | None  # of its pre-training; None keeps each protocol's own
     pretrained_by: Config | None = None  # config of the training here
-
-
-WORDS = (RANDOM, SUPERVISED)
-"""Weights without a file."""
 
 
 def find_weights(values: Sequence[str]) -> list[WeightsRow]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from ...console.tables import markdown_table
-from ...weights import RANDOM, SUPERVISED
+from ...weights import RANDOM, SUPERVISED, WORDS
 from ..options import BenchmarkSize
 from ..report import CsvRow
 from ..statistics import compare_all, estimate
@@ -24,7 +24,7 @@ def format_report(results: Results, size: BenchmarkSize) -> str:
     """Return tables of means over the seeds and of differences to random weights as Markdown."""
     scores = scores_of(results)
     names = dict.fromkeys(run.weights for run, _ in results)
-    rows = sorted(names, key=(RANDOM, SUPERVISED, *names).index)
+    rows = sorted(names, key=(*WORDS, *names).index)
     parts = [f"Size {size}, values in %: mean ± half-width of the 95 % t-interval over the seeds."]
     if size == "coco128":
         parts.append(_NOISE)

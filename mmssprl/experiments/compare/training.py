@@ -31,7 +31,7 @@ from ...probing.linear import score_features
 from ...runs.train import train_in_process
 from ...saving.checkpoint_checks import NotFiniteError
 from ...system.environment import source_commit
-from ...weights import RANDOM, load_network
+from ...weights import RANDOM, Source, load_network
 from ..run import MEASURED, SETTINGS, read_json, run_module, write_json
 from .images import read_images
 
@@ -55,7 +55,7 @@ class Meter(Hook):
 
     def before_train(self, runner: Runner) -> None:
         """Draw the weights of a new run, and start the clock."""
-        if runner.iter == 0 and runner.cfg.get("weights") in (None, RANDOM):
+        if runner.iter == 0 and Source.of(runner.cfg.get("weights")).is_random:
             drawn = load_network(RANDOM, self.config, seed=self.seed)
             unwrap(runner.model).backbone.load_state_dict(drawn.state_dict())
         self._start = self._now() / 1e9 - (runner.message_hub.get_info(_SECONDS) or 0.0)

@@ -17,7 +17,7 @@ from ...drawing.sheets import Tile, draw_grid, picture, spread
 from ...features.backbone import FeatureBackbone, load_backbone
 from ...features.crops import Crops
 from ...features.extract import Images, ImageSource
-from ...weights import RANDOM, SUPERVISED, find_config, refuse_random
+from ...weights import Source, find_config, refuse_random, without_words
 
 NUM_IMAGES = 6
 _PX = 240
@@ -34,14 +34,14 @@ def draw_feature_maps(weights: Sequence[str], images: ImageSource, *, image_px: 
     Raises:
         ValueError: A backbone that returns a vector instead of a map.
     """
-    files = [file for file in weights if file not in (RANDOM, SUPERVISED)]
+    files = without_words(weights)
     config = find_config(files[0], None) if files else None
     refuse_random(weights)
     source = Images(images, like=config)
     crops = [Crops(image_px).cut(source.load(i))[0][0] for i in spread(len(source), NUM_IMAGES)]
     rows = [[Tile(picture(crop)) for crop in crops]]
     for file in weights:
-        model = load_backbone(file, config if file == RANDOM else None)
+        model = load_backbone(file, config if Source.of(file).is_random else None)
         maps = feature_maps(model, crops)  # crops: uint8 (3, px, px)
         name = f"{Path(file).absolute().parent.name[-24:]}/\n" if file in files else ""
         name += Path(file).stem.removesuffix("_backbone")[-50:]
