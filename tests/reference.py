@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import torch
@@ -112,7 +113,8 @@ class Reference:
         num_views, num_patches, num_images = z.shape[:3]
         queues = [None, None] if queue is None else queue
         targets = [self.codes(z[a], scale, queues[a]) for a in (0, 1)]
-        total, pairs = 0.0, [(a, v) for a in (0, 1) for v in range(num_views) if v != a]
+        pairs = [(a, v) for a, v in product((0, 1), range(num_views)) if v != a]
+        total = 0.0
         for a, v in pairs:
             for m in range(num_patches):
                 for b in range(num_images):
@@ -127,7 +129,8 @@ class Reference:
         targets = [self.codes(z[0][a], 0, queues[a])[0] for a in (0, 1)]
         num_patches, num_images = z[scale].shape[1:3]
         of_paper = self.variant == "paper"
-        total, pairs = 0.0, [(a, v) for a in (0, 1) for v in (0, 1) if a == v or not of_paper]
+        pairs = [(a, v) for a, v in product((0, 1), (0, 1)) if a == v or not of_paper]
+        total = 0.0
         for a, v in pairs:
             for b in range(num_images):
                 mean = 0.0
@@ -145,7 +148,8 @@ class Reference:
 def larc_step(p, g, buf, *, lr, momentum, weight_decay, trust, eps=1e-8):
     """One LARC update of one parameter in float64; returns the new parameter and buffer."""
     p, g, buf = (np.asarray(x, dtype=np.float64) for x in (p, g, buf))
-    p_norm, g_norm = math.sqrt((p**2).sum()), math.sqrt((g**2).sum())
+    p_norm = math.sqrt((p**2).sum())
+    g_norm = math.sqrt((g**2).sum())
     if p_norm > 0 and g_norm > 0:
         g = trust * p_norm / (g_norm + weight_decay * p_norm + eps) * (g + weight_decay * p)
     buf = momentum * buf + g
@@ -161,11 +165,14 @@ def mean_over_box(values, box, height, width):
     def weights(start, stop, length):
         low, high = sorted(min(max(float(end), 0.0), length) for end in (start, stop))
         if high - low < 1e-2:
-            low, high = (low + high) / 2 - 5e-3, (low + high) / 2 + 5e-3
+            middle = (low + high) / 2
+            low = middle - 5e-3
+            high = middle + 5e-3
         centres = np.arange(length) + 0.5
         points = np.unique([low, high, *centres[(low < centres) & (centres < high)]])
         hats = (np.interp(points, centres, row) for row in np.eye(length))
         return np.array([np.trapezoid(hat, points) for hat in hats]) / (high - low)
 
-    columns, rows = weights(box[0], box[2], width), weights(box[1], box[3], height)
+    columns = weights(box[0], box[2], width)
+    rows = weights(box[1], box[3], height)
     return np.outer(rows, columns).reshape(-1) @ values

@@ -43,16 +43,19 @@ class BadImages:
 
     def add(self, index: int, image_path: str, reason: str) -> None:
         """Flag, list and log an image once; RuntimeError if too many are bad."""
-        image_path, reason = on_one_line(image_path), on_one_line(reason)
+        image_path = on_one_line(image_path)
+        reason = on_one_line(reason)
         is_new = index not in self
         self._flags[index] = 1
+
         num_listed = 0
         if self._list is not None:
             with _opened(self._list) as (file, listed):
                 is_new = image_path not in listed
                 if is_new:
                     file.write(f"{image_path}\t{reason}\n")
-                num_listed = len(listed) + is_new
+                num_listed = len(listed | {image_path})
+
         if is_new:
             text = f"{image_path}: {reason}; replaced by another image."
             print_log(text, logger="current", level=logging.WARNING)
@@ -62,7 +65,7 @@ class BadImages:
         if num_bad > most_bad(self.num_images, self.max_share) or num_bad >= self.num_images:
             raise UserRuntimeError(
                 f"max_bad_share={self.max_share}: too many images are unreadable, {num_bad} of "
-                f"{self.num_images} ({num_bad / self.num_images:.1%}). Repair those in "
+                f"{self.num_images} ({num_bad / self.num_images:.1%}). Repair the images in "
                 f"{self._list or 'the warnings'} and delete that list, or raise max_bad_share."
             )
 

@@ -56,6 +56,7 @@ def read_array(path: str | Path) -> np.ndarray:
         check_file(path)
         array = readers[suffix](path)
     array = array[..., None] if array.ndim == 2 else array
+
     reason = ""
     if array.ndim != 3 or not array.size:
         reason = f"its shape is {array.shape}, and not (H, W, C) or (H, W)"
@@ -104,7 +105,8 @@ def _read_tiff(path: str | Path) -> np.ndarray:
             array = first.asarray()
             return np.moveaxis(array, 0, -1) if first.axes.startswith("S") else array
         is_stack = len({(page.shape, page.dtype) for page in pages}) == 1
-        return np.stack([page.asarray() for page in (pages if is_stack else pages[:1])], axis=-1)
+        channels = pages if is_stack else pages[:1]
+        return np.stack([page.asarray() for page in channels], axis=-1)
 
 
 def as_picture(images: Tensor, like: Tensor | None = None) -> Tensor:
@@ -114,14 +116,16 @@ def as_picture(images: Tensor, like: Tensor | None = None) -> Tensor:
     the range of its values in ``like``, images of C channels; ``images`` by default. RGB images of
     uint8 are returned unchanged.
     """
-    of = images if like is None else like
-    low, high = torch.tensor([0.0, 255.0])
+    measured = images if like is None else like
+    is_rgb = measured.dtype == torch.uint8 and measured.shape[-3] == 3
+    if is_rgb and like is None:
+        return images
+
     shown = [0, 1, 2] if images.shape[-3] >= 3 else [0, 0, 0]
-    if of.dtype != torch.uint8 or of.shape[-3] != 3:
-        values = of[..., shown, :, :].float().movedim(-3, 0).flatten(1).numpy()
+    low, high = torch.tensor([0.0, 255.0])
+    if not is_rgb:
+        values = measured[..., shown, :, :].float().movedim(-3, 0).flatten(1).numpy()
         ends = np.percentile(values, (_OUTER_PERCENT, 100 - _OUTER_PERCENT), axis=1)
         low, high = torch.from_numpy(ends).float().view(2, 3, 1, 1)
-    elif like is None:
-        return images
     scaled = (images[..., shown, :, :] - low) * (255 / (high - low).clamp(min=1e-12))
     return scaled.round().clamp(0, 255).to(torch.uint8)

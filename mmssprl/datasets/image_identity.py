@@ -60,7 +60,7 @@ def identity_of(stamp: Iterable[int], data: np.ndarray | None) -> np.ndarray:
 def find_changed(
     kept: np.ndarray, stamps: np.ndarray, read: Callable[[int], np.ndarray]
 ) -> list[int]:
-    """Return the rows of ``kept`` whose images have other bytes now; it gets their new times.
+    """Return the rows of ``kept`` with images that have other bytes now; it gets their new times.
 
     Bytes are read only if a time differs, as in a copied folder, or if they could not be read
     before: permissions or a network drive may have failed.

@@ -46,6 +46,7 @@ def walk(
             continue
         seen.add(real)
         folders[:] = sorted(name for name in folders if not name.startswith("."))
+
         below = here.removeprefix(folder).strip("/")
         yield below and f"{below}/", [name for name in files if not name.startswith(".")]
 
@@ -54,9 +55,9 @@ def search_images(folder: str, suffixes: tuple[str, ...] = IMAGE_SUFFIXES) -> Im
     """Find the images or the tar files below a folder; ValueError for both or none."""
     found: list[str] = []
     tars: list[str] = []
-    unlisted: list[str] = []
+    unlisted: list[OSError] = []
     skipped: Counter[str] = Counter()
-    for below, names in walk(folder, lambda error: unlisted.append(str(error))):
+    for below, names in walk(folder, unlisted.append):
         images = []
         for name in names:
             if name.lower().endswith(suffixes):
@@ -66,10 +67,13 @@ def search_images(folder: str, suffixes: tuple[str, ...] = IMAGE_SUFFIXES) -> Im
             else:
                 skipped[kind_of(name)] += 1
         found += sorted(images)  # makes the sort of all images fast
+
     if unlisted:
         which = f"{counted(len(unlisted), 'folder')} below {folder}"
-        text = f"{which} cannot be listed; their images are left out: {unlisted[:3]}"
+        first = [str(error) for error in unlisted[:3]]
+        text = f"{which} cannot be listed; their images are left out: {first}"
         print_log(text, logger="current", level=logging.WARNING)
+
     if bool(found) == bool(tars):
         wanted = f"images ({', '.join(suffixes)}) or uncompressed tar files ({TAR_SUFFIX})"
         got = f"none among {counted(skipped.total(), 'file')}; correct the path, or unpack archives"

@@ -174,13 +174,18 @@ def _decode_with_pil(data: bytes, path: str | Path) -> Tensor:
     image: Image.Image
     with open_image(data, path) as image:
         ImageOps.exif_transpose(image, in_place=True)
-        if image.mode.startswith(("I", "F")):  # 16-bit gray, which convert("RGB") clips at 255
-            gray = np.asarray(image)
-            if image.mode == "F" or gray.min() < 0 or gray.max() > np.iinfo(np.uint16).max:
-                kind = "floating-point pixels" if image.mode == "F" else "pixels of 32 bits"
-                raise ValueError(f"{kind} have no known range, save it with 8 or 16 bits")
-            image = Image.fromarray((gray >> 8).astype(np.uint8))
+        if image.mode.startswith(("I", "F")):  # convert("RGB") would clip 16-bit gray at 255
+            image = Image.fromarray(_upper_bits(image))
         elif "transparency" in image.info:  # PIL warns when converting directly to RGB
             image = image.convert("RGBA")
         pixels = np.array(image if image.mode == "RGB" else image.convert("RGB"))
     return torch.from_numpy(pixels).permute(2, 0, 1)
+
+
+def _upper_bits(image: Image.Image) -> np.ndarray:
+    """Return the upper 8 of 16 bits; ValueError for pixels of unknown range."""
+    gray = np.asarray(image)
+    if image.mode == "F" or gray.min() < 0 or gray.max() > np.iinfo(np.uint16).max:
+        kind = "floating-point pixels" if image.mode == "F" else "pixels of 32 bits"
+        raise ValueError(f"{kind} have no known range, save it with 8 or 16 bits")
+    return (gray >> 8).astype(np.uint8)

@@ -23,7 +23,7 @@ LOADER_TIMEOUT_S = 300
 """Longest wait for a batch in s, unless a loader has its own: half of the wait for another rank."""
 SHARED_MEMORY = Path("/dev/shm")
 _NUM_MEASURED = 4
-"""Samples whose largest stands for all."""
+"""Samples that are measured; the largest stands for all."""
 _PAGE_BYTES = 4096
 _GIB = 2**30
 
@@ -41,6 +41,7 @@ def prepare_loaders(loaders: Mapping[str, DataLoader], log: Callable[[str], obje
     num_ranks = int(os.environ.get("LOCAL_WORLD_SIZE", get_world_size()))
     needed = num_ranks * sum(_shared_bytes(loader) for loader in parallel)
     free = _free_bytes()
+
     if needed > free:
         most = max(loader.num_workers for loader in parallel)
         log(
@@ -59,7 +60,7 @@ def prepare_loaders(loaders: Mapping[str, DataLoader], log: Callable[[str], obje
 
 @contextmanager
 def explain_timeout(name: Callable[[], str]) -> Iterator[None]:
-    """Turn the timeout of a loader into one line; ``name`` tells which one it is.
+    """Turn the timeout of a loader into one line; ``name`` returns its name.
 
     Raises:
         UserRuntimeError: A loader has given no batch for too long.

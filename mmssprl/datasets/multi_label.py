@@ -17,7 +17,9 @@ from .labels.files import require_files
 from .labels.split_lists import listed_names
 from .subset import choose_subset
 
-PRESENT, ABSENT, UNKNOWN = 1, 0, -1
+PRESENT = 1
+ABSENT = 0
+UNKNOWN = -1
 
 
 def target(num_classes: int, present: Sequence[int], unknown: Sequence[int] = ()) -> NDArray:
@@ -55,7 +57,7 @@ class CocoMultiLabel(MultiLabelTargetDataset):
     Args:
         ann_file: COCO instances file, relative to ``data_root`` or absolute.
         fraction: Fraction of the images to use, in (0, 1], see ``choose_subset``.
-        kwargs: As in mmpretrain's ``MultiLabelDataset``; the classes are those of the file.
+        kwargs: As in mmpretrain's ``MultiLabelDataset``, without classes: the file has them.
 
     Raises:
         FileNotFoundError: The file or an image in it does not exist.
@@ -72,6 +74,7 @@ class CocoMultiLabel(MultiLabelTargetDataset):
         self._metainfo["classes"] = tuple(class_names(content))
         objects = objects_by_image(content)
         chosen = set(choose_subset([*objects], self.fraction) if self.fraction != 1 else objects)
+
         folder = self.data_prefix["img_path"]
         shown: dict[str, set[int]] = {}  # an image may have several entries
         for image in content["images"]:
@@ -87,14 +90,14 @@ class VocMultiLabel(MultiLabelTargetDataset):
     """The classes present in each image of a VOC image set.
 
     An item has ``img_path``, ``gt_label``, the sorted indices of the classes present,
-    ``gt_unknown``, those whose objects are all "difficult", and ``gt_score`` (K,): 1 present, 0
+    ``gt_unknown``, the classes with only "difficult" objects, and ``gt_score`` (K,): 1 present, 0
     absent, -1 difficult.
 
     Args:
         data_root: Folder with Annotations, ImageSets and JPEGImages, such as VOCdevkit/VOC2007.
         split: Image set: a file name in ImageSets/Main without ".txt".
-        classes: Names in the order of their indices; by default those of the per-class lists in
-            ImageSets/Main, in alphabetical order, as in the benchmark.
+        classes: Names in the order of their indices; by default the names of the per-class lists
+            in ImageSets/Main, in alphabetical order, as in the benchmark.
         kwargs: As in mmpretrain's ``MultiLabelDataset``.
 
     Raises:
@@ -124,22 +127,28 @@ class VocMultiLabel(MultiLabelTargetDataset):
         if not self._metainfo.get("classes"):
             stems = (path.stem for path in main.glob("*.txt"))
             self._metainfo["classes"] = tuple(voc.listed_classes(stems))
+
         index_of = {name: index for index, name in enumerate(self._metainfo["classes"])}
-        data_list: list[dict[str, Any]] = []
-        for name in listed_names(Path(self.ann_file).read_text().splitlines()):
-            path = main.parents[1] / "Annotations" / f"{name}.xml"
-            objects = voc.read_objects(voc.parse(path, str(path)), str(path))
-            shown, unknown = {title for title, _ in objects}, voc.only_difficult(objects)
-            if strange := sorted(shown - set(index_of)):
-                raise UserValueError(
-                    f"{path}: objects must be of the {len(index_of)} classes of the data set, but "
-                    f"got {strange[0]!r}; give classes=[...], add lists <class>_<split>.txt in "
-                    f"{main}, or correct the file."
-                )
-            image = os.path.join(self.data_prefix["img_path"], f"{name}.jpg")
-            item: dict[str, Any] = {"img_path": image}
-            for key, titles in (("gt_label", shown - unknown), ("gt_unknown", unknown)):
-                item[key] = sorted(index_of[title] for title in titles)
-            data_list.append(item)
+        names = listed_names(Path(self.ann_file).read_text().splitlines())
+        data_list = [self._read_item(name, main, index_of) for name in names]
         require_files([item["img_path"] for item in data_list], self.ann_file)
         return data_list
+
+    def _read_item(self, name: str, main: Path, index_of: dict[str, int]) -> dict[str, Any]:
+        """Read the classes of one image; ``main`` is the folder of its image set."""
+        path = main.parents[1] / "Annotations" / f"{name}.xml"
+        objects = voc.read_objects(voc.parse(path, str(path)), str(path))
+        shown = {title for title, _ in objects}
+        if strange := sorted(shown - set(index_of)):
+            raise UserValueError(
+                f"{path}: objects must be of the {len(index_of)} classes of the data set, but got "
+                f"{strange[0]!r}; give classes=[...], add lists <class>_<split>.txt in {main}, or "
+                "correct the file."
+            )
+
+        unknown = voc.only_difficult(objects)
+        return {
+            "img_path": os.path.join(self.data_prefix["img_path"], f"{name}.jpg"),
+            "gt_label": sorted(index_of[title] for title in shown - unknown),
+            "gt_unknown": sorted(index_of[title] for title in unknown),
+        }

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from torch import Tensor
 from torch.utils.data import default_collate
 
 from ..registry import FUNCTIONS
@@ -23,12 +24,13 @@ def stack_views(samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
         The same with the batch as first dimension.
     """
     groups = zip(*(sample["inputs"] for sample in samples), strict=True)
-    batch: dict[str, Any] = {
-        "inputs": [
-            default_collate([crops.permute(0, 2, 3, 1) for crops in group]).permute(0, 1, 4, 2, 3)
-            for group in groups
-        ]
-    }
+    batch: dict[str, Any] = {"inputs": [_stack_crops(group) for group in groups]}
     if "data_samples" in samples[0]:
         batch["data_samples"] = default_collate([sample["data_samples"] for sample in samples])
     return batch
+
+
+def _stack_crops(group: Sequence[Tensor]) -> Tensor:
+    """Stack crops (N_g, 3, px, px) of one group to (B, N_g, 3, px, px)."""
+    stacked = default_collate([crops.permute(0, 2, 3, 1) for crops in group])
+    return stacked.permute(0, 1, 4, 2, 3)

@@ -24,8 +24,8 @@ _MAX_PADDING = 2**24
 download into reserved space ends in as many zeros as data are missing."""
 
 _NOT_WHOLE = "linked or sparse"
-"""Kind of the images whose data are not in the tar file; tar's --dereference and
---hard-dereference store links as images."""
+"""Kind of the images without data in the tar file; tar's --dereference and --hard-dereference
+store links as images."""
 
 
 class _Tar(NamedTuple):
@@ -104,11 +104,13 @@ def _read_headers(tars: tuple[tuple[str, _Tar], ...]) -> Found:
             elif not member.isdir():
                 skipped[_NOT_WHOLE] += 1
         places.append(np.array(found, np.int64).reshape(-1, 3))
+
     if not names:
         raise UserValueError(
             f"{tars[0][1].path}: a tar file must hold images ({', '.join(IMAGE_SUFFIXES)}), but "
             f"got {skipped.total():,} other files; unpack it if it holds more tar files."
         )
+
     last = {name: i for i, name in enumerate(names)}  # keeps the last of equal names
     order = sorted(last)
     chosen = np.concatenate(places)[[last[name] for name in order]]
@@ -124,14 +126,16 @@ def _visible_name(name: str) -> str:
 def _members(tar: _Tar) -> Iterator[tarfile.TarInfo]:
     """Yield the headers of all members; ValueError unless the tar file is complete."""
     # tarfile takes a damaged or truncated header for the end of the file.
-    last, end = "", 0
+    last = ""
+    end = 0
     with open(tar.path, "rb", buffering=_HEADER_BYTES) as file:
         try:
             with tarfile.open(fileobj=file, mode="r:") as archive:
                 while (member := archive.next()) is not None and archive.offset <= tar.size:
                     archive.members.clear()  # type: ignore[attr-defined]  # a kilobyte each
                     yield member
-                    last, end = member.name, archive.offset
+                    last = member.name
+                    end = archive.offset
         except (tarfile.TarError, ValueError, OverflowError) as error:
             if not last:
                 raise UserValueError(
@@ -140,6 +144,7 @@ def _members(tar: _Tar) -> Iterator[tarfile.TarInfo]:
                 ) from error
         file.seek(end)
         rest = file.read(tarfile.BLOCKSIZE + _MAX_PADDING)
+
     if any(rest) or not tarfile.BLOCKSIZE <= len(rest) < tarfile.BLOCKSIZE + _MAX_PADDING:
         raise UserValueError(
             f"{tar.path}: a tar file must end after its last member, {last!r}, but this one is cut "

@@ -4,7 +4,7 @@ import copy
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from .tar_images import TarImages, index_tars
 IMAGE_FOLDER = "a folder of images or of tar files"
 """Name of a folder of images in messages."""
 _MOST_SIZED = 10_000
-"""Largest number of files whose sizes go into a fingerprint, because drives can be slow."""
+"""Largest number of files with their sizes in a fingerprint, because drives can be slow."""
 
 
 @DATASETS.register_module()
@@ -87,6 +87,7 @@ class UnlabeledImages(BaseDataset):
             raise UserValueError(f"max_bad_share must be in [0, 1], but got {max_bad_share}.")
         source = os.path.join(data_root, data_prefix) if data_prefix else data_root
         check_path(source, "data_root/data_prefix", file="a tar file", folder=IMAGE_FOLDER)
+
         self.max_bad_share = max_bad_share
         self.pixels = Pixels.build(pixels)
         self.skipped: Counter[str] = Counter()
@@ -106,39 +107,46 @@ class UnlabeledImages(BaseDataset):
 
     def load_data_list(self) -> list[dict]:
         """Find the images of the source."""
-        return [{"name": name} for name in self._find_names()]
+        source = self.data_prefix["img_path"]
+        if not os.path.isdir(source):
+            # mmengine joins an empty data_prefix to "photos.tar/".
+            names = self._find_in_tar(source.rstrip(os.sep))
+        elif self.ann_file:
+            names = self._find_in_list(source)
+        else:
+            names = self._find_in_folder(source)
+        return [{"name": name} for name in names]
 
     def _name(self, index: int) -> str:
         return super().get_data_info(index)["name"]
 
-    def _find_names(self) -> list[str]:
-        source = self.data_prefix["img_path"]
-        if not os.path.isdir(source):
-            source = source.rstrip(os.sep)  # mmengine joins an empty data_prefix to "photos.tar/"
-            if self.ann_file:
-                raise UserValueError(
-                    f"ann_file must be empty with the tar file {source}, but got "
-                    f"{self.ann_file!r}; `tar cf listed.tar -T LIST` packs the images of a list."
-                )
-            if source.lower().endswith(IMAGE_SUFFIXES):
-                raise UserValueError(
-                    f"data_root/data_prefix must be {IMAGE_FOLDER}, or a tar file, but "
-                    f"{source!r} is one image; give its folder."
-                )
-            return self._index_tars({"": source})
+    def _find_in_tar(self, source: str) -> list[str]:
         if self.ann_file:
-            require_ann_file(self.ann_file)
-            names = _read_names(self.ann_file)
-            start = os.path.join(source, "")
-            require_files([n if os.path.isabs(n) else start + n for n in names], self.ann_file)
-            return names
+            raise UserValueError(
+                f"ann_file must be empty with the tar file {source}, but got {self.ann_file!r}; "
+                "`tar cf listed.tar -T LIST` packs the images of a list."
+            )
+        if source.lower().endswith(IMAGE_SUFFIXES):
+            raise UserValueError(
+                f"data_root/data_prefix must be {IMAGE_FOLDER}, or a tar file, but {source!r} is "
+                "one image; give its folder."
+            )
+        return self._index_tars({"": source})
+
+    def _find_in_list(self, source: str) -> list[str]:
+        require_ann_file(self.ann_file)
+        names = _read_names(self.ann_file)
+        start = os.path.join(source, "")
+        require_files([n if os.path.isabs(n) else start + n for n in names], self.ann_file)
+        return names
+
+    def _find_in_folder(self, source: str) -> list[str]:
         index = search_images(source, CHANNEL_SUFFIXES if self.pixels else IMAGE_SUFFIXES)
         self.skipped += index.skipped
         if not index.tars:
             return index.names
-        folders = (f"{tar.removesuffix(TAR_SUFFIX)}/" for tar in index.tars)
-        paths = (os.path.join(source, tar) for tar in index.tars)
-        return self._index_tars(dict(zip(folders, paths, strict=True)))
+        shards = {tar.removesuffix(TAR_SUFFIX): os.path.join(source, tar) for tar in index.tars}
+        return self._index_tars({f"{name}/": path for name, path in shards.items()})
 
     def get_data_info(self, idx: int) -> dict:
         """Return ``img_path`` and ``sample_idx`` of one image."""
@@ -175,23 +183,29 @@ class UnlabeledImages(BaseDataset):
         idx = range(len(self))[idx]
         seed, epoch = self._clock.tolist()
         crop_seed = None if epoch < 0 else (seed, epoch, idx)
-        draw: np.random.Generator | None = None
-        while True:
-            info = self.get_data_info(idx)
-            if idx not in self._bad_images:
-                try:
-                    info["img"] = self.load_image(idx)
-                    break
-                except ImageReadError as error:
-                    self.note_unreadable(idx, error)
-            if draw is None:
-                # Independent of the crops, whose generator starts from crop_seed itself.
-                seeds = (*crop_seed, 1) if crop_seed else (int(torch.randint(2**62, ())),)
-                draw = np.random.default_rng(seeds)
-            idx = int(draw.integers(len(self)))
+
+        for candidate in self._candidates(idx, crop_seed):
+            info = self.get_data_info(candidate)
+            if candidate in self._bad_images:
+                continue
+            try:
+                info["img"] = self.load_image(candidate)
+                break
+            except ImageReadError as error:
+                self.note_unreadable(candidate, error)
+
         if crop_seed:
             info["crop_seed"] = crop_seed
         return self.pipeline(info)
+
+    def _candidates(self, idx: int, crop_seed: tuple[int, ...] | None) -> Iterator[int]:
+        """Yield the index of an image, and then, without end, of images to replace it."""
+        yield idx
+        # Independent of the crops: their generator starts from crop_seed itself.
+        seeds = (*crop_seed, 1) if crop_seed else (int(torch.randint(2**62, ())),)
+        draw = np.random.default_rng(seeds)
+        while True:
+            yield int(draw.integers(len(self)))
 
     def fingerprint(self) -> dict[str, Any]:
         """Return digests that show whether images changed, whatever their folder.
@@ -200,9 +214,11 @@ class UnlabeledImages(BaseDataset):
         """
         places = np.linspace(0, len(self) - 1, min(len(self), _MOST_SIZED)).astype(int).tolist()
         sizes = np.array([self.stamp(index)[0] for index in places], np.int64)
+
         encoded = [os.fsencode(name) for name in self.names]
         ends = np.cumsum([len(name) for name in encoded], dtype=np.int64)
         names = hashlib.sha256(b"".join(encoded) + ends.tobytes())
+
         return {
             "num_images": len(self),
             "names": names.hexdigest(),
@@ -251,7 +267,8 @@ class UnlabeledImages(BaseDataset):
                 f"{next(iter(paths.values()))}; unpack it, or leave channels out."
             )
         found = index_tars(paths)
-        self.tars, self.skipped = found.images, self.skipped + found.skipped
+        self.tars = found.images
+        self.skipped += found.skipped
         return found.names
 
     def _path(self, name: str) -> str:

@@ -70,7 +70,8 @@ def augment(
         source = _source(images)
         changes = _changes(params, len(source.starts), height, width)
         values = result.view(-1).numpy()
-        _run(source, changes, Target(values, *(np.array(t, np.float32) for t in (scale, shift))))
+        target = Target(values, np.array(scale, np.float32), np.array(shift, np.float32))
+        _run(source, changes, target)
     return result.movedim(-1, -3)
 
 
@@ -80,9 +81,9 @@ def _source(images: Tensor) -> Source:
     starts = torch.zeros((), dtype=torch.int64)
     for size, step in zip(images.shape[:-3], images.stride()[:-3], strict=True):
         starts = starts[..., None] + torch.arange(size) * step
-    span = 1 + sum(
-        (size - 1) * step for size, step in zip(images.shape, images.stride(), strict=True)
-    )
+
+    axes = zip(images.shape, images.stride(), strict=True)
+    span = 1 + sum((size - 1) * step for size, step in axes)
     memory = images.as_strided((span,), (1,)).numpy()
     as_levels = images.dtype == torch.uint8
     none = np.empty(0, np.float32 if as_levels else np.uint8)
@@ -136,13 +137,16 @@ def _line_weights(size: int, radius: np.ndarray, reach: np.ndarray) -> np.ndarra
 
     weights = np.zeros((len(radius), *shape(reach.max())), np.float32)
     for r in range(1, reach.max() + 1):
-        of_r, (num, taps) = reach == r, shape(r)
-        line, wide = np.arange(taps), radius[of_r, None]
+        blurred = reach == r
+        wide = radius[blurred, None]
+        num, taps = shape(r)
+        line = np.arange(taps)
+
         box = np.zeros((len(wide), taps, taps))
         for d in range(-r, r + 1):
             weight = np.clip(wide + 1 - abs(d), 0, 1) / (2 * wide + 1)
             box[:, line, np.clip(line + d, 0, taps - 1)] += weight
-        weights[of_r, :num, :taps] = (box @ box @ box)[:, :num]
+        weights[blurred, :num, :taps] = (box @ box @ box)[:, :num]
     return weights
 
 
@@ -152,6 +156,7 @@ def _run(source: Source, changes: Changes, target: Target) -> None:
     if num_threads == 1:
         _call(source, changes, target, 0, num)
         return
+
     num_parts = min(num, num_threads * _PARTS_PER_THREAD)
     bounds = [num * i // num_parts for i in range(num_parts + 1)]
     parts = zip(bounds, bounds[1:], strict=False)

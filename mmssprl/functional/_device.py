@@ -37,6 +37,7 @@ def augment_by_masks(
     """Augment and apply ``* scale + shift``: (N, 3, H, W) float32, in memory (N, H, W, 3)."""
     flip, jittered, grayscale, blurred, solarize = params
     x = images.float() / 255 if images.dtype == torch.uint8 else images
+
     if flip is not None:
         x = torch.where(flip[:, None, None, None], x.flip(-1), x)
     if jittered is not None:
@@ -47,6 +48,7 @@ def augment_by_masks(
         x = torch.where((blurred.sigma > 0)[:, None, None, None], blur(x, *blurred), x)
     if solarize is not None:
         x = torch.where(solarize[:, None, None, None], solarized(x), x)
+
     return normalise(x, scale, shift).permute(0, 3, 1, 2)
 
 
@@ -63,7 +65,9 @@ def plan(params: PhotometricParams, num: int) -> tuple[list[Tensor], Tensor, lis
     flip, to gray, to blur and to solarize; numbers (N, 13), sorted: 9 of `blend_weights`, 3 of
     `hue_offsets`, sigma; and the ends for `jitter_in_place`.
     """
-    order, ends, numbers = torch.arange(num), [0] * _NOT_JITTERED, torch.zeros(num, 13)
+    order = torch.arange(num)
+    ends = [0] * _NOT_JITTERED
+    numbers = torch.zeros(num, 13)
     if params.jitter is not None:
         blends, hue_at = split_order(params.jitter.order)
         factors = params.jitter.factors
@@ -73,10 +77,12 @@ def plan(params: PhotometricParams, num: int) -> tuple[list[Tensor], Tensor, lis
         ends = counts[:_NOT_JITTERED].cumsum().tolist()
         numbers[:, :9] = blend_weights(blends, factors.gather(1, blends))
         numbers[:, 9:12] = hue_offsets(factors[:, HUE])
+
     is_blurred = None
     if params.blur is not None:
         numbers[:, 12] = params.blur.sigma
         is_blurred = params.blur.sigma > 0
+
     parts = [order, order.argsort()]
     for mask in (params.flip, params.grayscale, is_blurred, params.solarize):
         chosen = np.empty(0, np.int64) if mask is None else np.flatnonzero(mask[order].numpy())
@@ -92,13 +98,15 @@ def augment_sorted(
     # Two CPU tensors, so only two copies to the device.
     numbers, indices = (sent(each, images.device) for each in (numbers, torch.cat(parts)))
     order, back, flipped, gray, blurred, solar = indices.split([len(part) for part in parts])
+
     x = images.index_select(0, order)
     _change(x, flipped, lambda some: some.flip(-1))  # values may still be one byte each
     x = x / 255 if x.dtype == torch.uint8 else x
     jitter_in_place(x, numbers[:, :9], numbers[:, 9:12], ends)
     _change(x, gray, lambda some: luma(some).expand(-1, 3, -1, -1))
     if params.blur is not None:
-        max_sigma, sigma = params.blur.max_sigma, numbers[:, 12]
+        max_sigma = params.blur.max_sigma
+        sigma = numbers[:, 12]
         _change(x, blurred, lambda some: blur(some, sigma.index_select(0, blurred), max_sigma))
     _change(x, solar, solarized)
     return normalise(x, scale, shift).index_select(0, back).permute(0, 3, 1, 2)
@@ -160,8 +168,10 @@ def jitter_in_place(x: Tensor, weights: Tensor, offsets: Tensor, ends: Sequence[
     for k in range(3):
         later = x[ends[k] : num]
         _blend(later, weights[ends[k] : num, k::3], out=later)
+
     if num:
         _hue(x[:num], offsets[:num], out=x[:num])
+
     for k in range(3):
         earlier = x[: ends[k]]
         _blend(earlier, weights[: ends[k], k::3], out=earlier)

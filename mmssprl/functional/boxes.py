@@ -7,6 +7,8 @@ channels, px side of the crops. B images with a *map* (M, D) each. The first h w
 the cells of a grid (h, w), row by row.
 """
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor
 from torchvision.ops import roi_align
@@ -34,7 +36,8 @@ def boxes_in_crop(boxes: Tensor, places: Tensor, px: int) -> Tensor:
 
     Boxes and places may be mirrored. The result has x1 <= x2 and is not clipped to the crop.
     """
-    corner, size = places[..., :2], places[..., 2:] - places[..., :2]
+    corner = places[..., :2]
+    size = places[..., 2:] - places[..., :2]
     ends = [(boxes[..., i : i + 2] - corner) * (px / size) for i in (0, 2)]
     return torch.cat([torch.minimum(*ends), torch.maximum(*ends)], dim=-1)
 
@@ -43,7 +46,8 @@ def pixels_in_boxes(boxes: Tensor, px: int) -> Tensor:
     """Return masks (..., px, px), bool, of the pixels with their centre in boxes (..., 4)."""
     centre = torch.arange(px, device=boxes.device) + 0.5
     x1, y1, x2, y2 = boxes[..., None].unbind(-2)  # (..., 1) each
-    columns, rows = (x1 < centre) & (centre < x2), (y1 < centre) & (centre < y2)
+    columns = (x1 < centre) & (centre < x2)
+    rows = (y1 < centre) & (centre < y2)
     return rows[..., :, None] & columns[..., None, :]
 
 
@@ -72,12 +76,13 @@ def cells_of_places(places: Tensor, cells: int) -> Tensor:
     """
     edges = torch.linspace(0, 1, cells + 1, device=places.device, dtype=places.dtype)
     x1, y1, x2, y2 = places.unbind(-1)
-    xs, ys = ([low + edge * (high - low) for edge in edges] for low, high in ((x1, x2), (y1, y2)))
-    parts = [
-        torch.stack([xs[column], ys[row], xs[column + 1], ys[row + 1]], -1)
-        for row in range(cells)
-        for column in range(cells)
-    ]
+    xs = [x1 + edge * (x2 - x1) for edge in edges]
+    ys = [y1 + edge * (y2 - y1) for edge in edges]
+
+    parts = []
+    for top, bottom in pairwise(ys):
+        for left, right in pairwise(xs):
+            parts.append(torch.stack([left, top, right, bottom], -1))
     return torch.stack(parts)
 
 
@@ -106,14 +111,16 @@ def _weights_along(start: Tensor, stop: Tensor, index: Tensor, length: Tensor) -
     start, stop = (end.clamp(min=0).minimum(length) for end in (start, stop))  # (B, R)
     middle = (start + stop) / 2
     half = ((stop - start).abs() / 2).clamp(min=_LEAST_SIDE / 2)
-    ends = (middle - half)[..., None], (middle + half)[..., None]
+    ends = ((middle - half)[..., None], (middle + half)[..., None])
 
     def hat(place: Tensor) -> Tensor:
         """Integrate max(0, 1 - |t - c|) between the ends, for the centre c of a cell."""
         low, high = ((end - place - 0.5).clamp(-1, 1) for end in ends)
         return high - low - 0.5 * (high * high.abs() - low * low.abs())
 
-    index, last = index[:, None], length[:, None] - 1  # (B, 1, M), (B, 1, 1)
+    index = index[:, None]  # (B, 1, M)
+    last = length[:, None] - 1  # (B, 1, 1)
     # Outside the outer centres the map is constant, like a copy of the outer cell.
-    outer = (index == 0) * hat(torch.full_like(index, -1)) + (index == last) * hat(last + 1)
-    return (hat(index) + outer) / (2 * half)[..., None]
+    before = torch.where(index == 0, hat(torch.full_like(index, -1)), 0)
+    behind = torch.where(index == last, hat(last + 1), 0)
+    return (hat(index) + (before + behind)) / (2 * half)[..., None]

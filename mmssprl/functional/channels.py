@@ -32,6 +32,7 @@ def augment_channels(
 
     shift, scale = sent(torch.tensor([mean, std])[..., None, None])  # each (C, 1, 1)
     x = (images.flatten(0, -4) - shift) / scale
+
     if flip is not None:
         x = torch.where(sent(flip)[:, None, None, None], x.flip(-1), x)
     if jitter is not None:

@@ -48,7 +48,8 @@ def alignment(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
     2020). If both are equal, the embeddings carry no information about the image. Row r of
     ``second`` is the other view of row r of ``first``, both (R, D) of unit norm, R >= 2.
     """
-    first, second = first.float(), second.float()
+    first = first.float()
+    second = second.float()
     rows = len(first)
     own = (first * second).sum()
     others = first.sum(dim=0) @ second.sum(dim=0) - own

@@ -43,19 +43,21 @@ def info_nce(
     with torch.autocast(query.device.type, enabled=False):
         dtype = torch.promote_types(query.dtype, torch.float32)
         query = query.to(dtype) / temperature
-        positive, negatives = positive.detach().to(dtype), negatives.detach().to(dtype)
-        own = (query * positive).sum(dim=1, keepdim=True)  # (R, 1)
-        log_sums = [own[:, 0]]
+        negatives = negatives.detach().to(dtype)
+        own = (query * positive.detach().to(dtype)).sum(dim=1)  # (R,)
+
+        log_sums = [own]
         if extra is not None:
             # (R, 1, D) x (R, D, J) -> (R, J)
             logits = (query[:, None] @ extra.detach().to(dtype).mT)[:, 0]
             log_sums.append(logits.logsumexp(dim=1))
         for part in negatives.split(max(1, _LOGITS_AT_ONCE // len(query))):
             # Nothing is random here, so the recomputation needs no random state.
-            log_sums.append(
-                checkpoint(_log_sum, query, part, use_reentrant=False, preserve_rng_state=False)
+            log_sum = checkpoint(
+                _log_sum, query, part, use_reentrant=False, preserve_rng_state=False
             )
-        return (torch.stack(log_sums).logsumexp(dim=0) - own[:, 0]).mean()
+            log_sums.append(log_sum)
+        return (torch.stack(log_sums).logsumexp(dim=0) - own).mean()
 
 
 def _log_sum(query: Tensor, negatives: Tensor) -> Tensor:
@@ -68,7 +70,8 @@ def prediction_loss(predictions: Sequence[Tensor], targets: Sequence[Tensor]) ->
     Predictions and targets are two tensors (B, D) each, of any norm. Targets get no gradient. The
     result is float32 (float64 for float64 predictions), and larger than mmpretrain's by 4.
     """
-    p, y = torch.stack(list(predictions)), torch.stack(list(targets)).detach()  # (2, B, D)
+    p = torch.stack(list(predictions))  # (2, B, D)
+    y = torch.stack(list(targets)).detach()  # (2, B, D)
     dtype = torch.promote_types(p.dtype, torch.float32)
     cosines = F.cosine_similarity(p.to(dtype), y.flip(0).to(dtype), dim=-1)
     return (2 - 2 * cosines).sum(0).mean()

@@ -16,15 +16,16 @@ def cut_jigsaws(
     after the first ``skip``, so several ranks cut the same squares as one process would. Returns
     (B, P, 3, q, q).
     """
-    num_images, cell = len(crops), crops.shape[-1] // grid
+    cell = crops.shape[-1] // grid
     generator = torch.Generator().manual_seed(seed)
     shape = (num_drawn, grid**2)
     order = torch.rand(shape, generator=generator).argsort(dim=1)
     inside = torch.randint(cell - square_px + 1, (2, *shape), generator=generator)
     corner = cell * torch.stack([order // grid, order % grid]) + inside  # (2, num_drawn, P)
-    rows, columns = (corner[:, skip : skip + num_images, :, None] + torch.arange(square_px)).to(
-        crops.device, non_blocking=True
-    )  # each (B, P, q)
+
+    num_images = len(crops)
+    places = corner[:, skip : skip + num_images, :, None] + torch.arange(square_px)
+    rows, columns = places.to(crops.device, non_blocking=True)  # each (B, P, q)
     image = torch.arange(num_images, device=crops.device)[:, None, None, None]
     # (B, px, px, 3) -> (B, P, q, q, 3) -> (B, P, 3, q, q)
     return crops.movedim(1, -1)[image, rows[..., None], columns[:, :, None]].movedim(-1, 2)

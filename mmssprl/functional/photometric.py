@@ -49,16 +49,24 @@ def apply_photometric(
         ValueError: Other images, other parameters than one set per sample, or a blur that is not
                 finite.
     """
+    _check(images, params)
     scale = [1 / s for s in std]
     shift = [-m / s for m, s in zip(mean, std, strict=True)]
-    num = math.prod(images.shape[:-3])
-    flip, jitter, grayscale, blur, solarize = params
-    # The compiled loops read what they are told to, without a check.
+    if images.device.type == "cpu":
+        return _cpu_batch.augment(images, params, scale, shift)
+    return augment_on_device(images, params, scale, shift, compile=compile)
+
+
+def _check(images: Tensor, params: PhotometricParams) -> None:
+    """Raise ValueError for other types or shapes: the compiled loops read without a check."""
     if images.shape[-3] != 3 or images.dtype not in (torch.uint8, torch.float32):
         raise UserValueError(
             "images must be (*, 3, H, W), uint8 or float32 in [0, 1], but got "
             f"{tuple(images.shape)}, {images.dtype}; convert them."
         )
+
+    num = math.prod(images.shape[:-3])
+    flip, jitter, grayscale, blur, solarize = params
     masks = [flip, grayscale, blur and blur.sigma, solarize]
     wanted: list[tuple[Tensor, tuple[int, ...]]]
     wanted = [(each, (num,)) for each in masks if each is not None]
@@ -68,9 +76,6 @@ def apply_photometric(
             f"there must be one parameter set per sample, {num} here, but got "
             f"{[tuple(tensor.shape) for tensor, _ in wanted]}; draw as many."
         )
-    if images.device.type == "cpu":
-        return _cpu_batch.augment(images, params, scale, shift)
-    return augment_on_device(images, params, scale, shift, compile=compile)
 
 
 def augment_on_device(

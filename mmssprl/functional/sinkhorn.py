@@ -68,10 +68,12 @@ def sinkhorn_jointly(
         kernels = [scores.float().sub(1).div_(epsilon) for scores in problems]
         sums = [kernel.logsumexp(dim=1) for kernel in kernels]
         log_u = [-each for each in _over_ranks(sums)]  # (P_i, K_i)
+
         for _ in range(num_iters - 1):
             parts = zip(kernels, log_u, strict=True)
             sums = [_codes(*each).sum(dim=1).log_() for each in parts]
             log_u = [u - each for u, each in zip(log_u, _over_ranks(sums), strict=True)]
+
         coded = [kernel[:, :count] for kernel, count in zip(kernels, counts, strict=True)]
         return [_codes(*each) for each in zip(coded, log_u, strict=True)]
 
@@ -82,7 +84,7 @@ def _codes(kernel: Tensor, log_u: Tensor) -> Tensor:
 
 
 def _over_ranks(log_sums: Sequence[Tensor]) -> Sequence[Tensor]:
-    """Sum over the ranks the values whose logarithms (P_i, K_i) are given."""
+    """Sum values over the ranks, given and returned as logarithms (P_i, K_i)."""
     if not (dist.is_available() and dist.is_initialized()):
         return log_sums
     values = torch.cat([each.flatten() for each in log_sums])

@@ -27,7 +27,8 @@ def swapped_prediction_loss(scores: Tensor, codes: Tensor, *, temperature: float
     Raises:
         ValueError: The shapes do not match.
     """
-    num_views, num_targets = scores.shape[0], codes.shape[0]
+    num_views = len(scores)
+    num_targets = len(codes)
     if scores.shape[1:] != codes.shape[1:] or not 1 <= num_targets <= num_views or num_views < 2:
         raise UserValueError(
             "swapped_prediction_loss: scores must be (V, N, K) with V >= 2 and codes (A, N, K) "

@@ -27,6 +27,7 @@ from ..runs.start import Log, PlannedRun
 from ..runs.work_dirs import refuse_used
 from ..system.environment import training_threads
 from ..system.locks import is_unused
+from ..weights import Source
 from .choose import SIZE_STEP_PX, choose_recipe
 from .config import Channels, finish_config, measure_channels
 from .continuation import named_weights

@@ -24,7 +24,8 @@ AUGMENTATION = {
 
 
 def test_the_short_queue_changes_nothing_else():
-    short, base = load(f"mocov2-k4096_{COCO}"), load(f"mocov2_{COCO}")
+    short = load(f"mocov2-k4096_{COCO}")
+    base = load(f"mocov2_{COCO}")
     assert (short.model.queue_length, short.model.momentum) == (4096, 0.995)
     base.merge_from_dict({"model": {"queue_length": 4096, "momentum": 0.995}})
     assert short.to_dict() == base.to_dict()
@@ -36,8 +37,10 @@ def test_published_settings(method, data):
     cfg = load(f"{method}_{data}")
     neck = {"in_channels": 2048, "hid_channels": 2048, "out_channels": 128}
     optimizer = {"lr": 0.15 if data == COCO else 0.03, "momentum": 0.9, "weight_decay": 1e-4}
+
     if method == "byol":
-        least_area, sync_bn = 0.08, "torch"
+        least_area = 0.08
+        sync_bn = "torch"
         views = {"saturation": 0.2, "blur_prob": (1.0, 0.1), "solarize_prob": (0.0, 0.2)}
         neck |= {"hid_channels": 4096, "out_channels": 256}
         assert (cfg.layout.levels, cfg.layout.num_small) == ([], 0)
@@ -48,7 +51,8 @@ def test_published_settings(method, data):
             optimizer |= {"weight_decay": 1e-6, "trust_coefficient": 0.001, "eps": 1e-8}
             optimizer |= {"exclude_bias_and_norm": True}
     else:
-        least_area, sync_bn = 0.2, None
+        least_area = 0.2
+        sync_bn = None
         views = {"saturation": 0.4, "blur_prob": 0.5}
         settings = (cfg.model.queue_length, cfg.model.momentum, cfg.model.temperature)
         assert settings == (65536, 0.999, 0.2)
@@ -56,6 +60,7 @@ def test_published_settings(method, data):
         assert cfg.train_dataloader.batch_size / cfg.model.bn_groups == 32
     if method == "densecl":
         assert (cfg.model.loss_lambda, cfg.model.dense_start_epoch) == (0.5, 0)
+
     assert (cfg.layout.image_px, cfg.layout.image_area) == (224, (least_area, 1.0))
     assert dict(cfg.model.data_preprocessor) == {**AUGMENTATION, **views}
     assert dict(cfg.model.backbone) == {"type": "ResNet", "depth": 50, "zero_init_residual": False}
@@ -63,6 +68,7 @@ def test_published_settings(method, data):
     epochs, images = (200, 128) if data == COCO else (100, 256)
     assert (cfg.train_cfg.max_epochs, cfg.auto_scale_lr.base_batch_size) == (epochs, images)
     assert cfg.train_dataloader.batch_size * cfg.num_gpus == images
+
     with DefaultScope.overwrite_default_scope("mmssprl"):
         built = build_optim_wrapper(torch.nn.Linear(2, 2), cfg.optim_wrapper).optimizer
     assert type(built).__name__ == ("LARC" if "eps" in optimizer else "SGD")
@@ -71,8 +77,9 @@ def test_published_settings(method, data):
 
 @pytest.mark.parametrize("data", [COCO, IMAGENET])
 @pytest.mark.parametrize("method", ["insloc", "maskco"])
-def test_published_settings_of_insloc_and_maskco_are_mocos_but_for_their_own(method, data):
-    ours, moco = load(f"{method}_{data}"), load(f"mocov2_{data}")
+def test_published_settings_that_differ_from_mocos(method, data):
+    ours = load(f"{method}_{data}")
+    moco = load(f"mocov2_{data}")
     crop = {"type": "RegionPairCrop", "box_px": (64, 128), "num_others": 3}
     own = {"type": "MaskCo", "mask_channels": 512}
     if method == "insloc":
@@ -101,7 +108,8 @@ RATES = {
 @pytest.mark.parametrize("method", [key for key in METHODS if key != "distill"])
 @pytest.mark.parametrize("data", SMALL)
 def test_small_recipe_shares_data_network_and_photometrics_with_ssprl(method, data):
-    ours, base = load(f"{method}_{data}"), load(f"ssprl_{data}")
+    ours = load(f"{method}_{data}")
+    base = load(f"ssprl_{data}")
     kind = {"type": "PastePreprocessor"} if method == "insloc" else {}
     assert ours.model.data_preprocessor == {**base.model.data_preprocessor, **kind}
     assert ours.model.backbone == base.model.backbone

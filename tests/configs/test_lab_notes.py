@@ -30,10 +30,15 @@ def test_names_its_command_and_hardware_and_is_shallow(path):
         assert "init_cfg" not in cfg.model.backbone
 
 
-def test_every_base_is_in_use_and_mim_finds_each_config_by_its_name():
+def test_mim_finds_each_config_by_its_name():
     stems = [path.stem for path in (*ALL, *BASES)]
     assert len(stems) == len(set(stems))
-    used = {base.resolve() for path in (*ALL, *BASES) for base in bases_of(path)}
+
+
+def test_every_base_is_in_use():
+    used = set()
+    for path in (*ALL, *BASES):
+        used |= {base.resolve() for base in bases_of(path)}
     for kind in TASKS.values():
         used |= {CONFIGS.parent / kind.base_config(on_gpu=on_gpu) for on_gpu in (True, False)}
     assert BASES

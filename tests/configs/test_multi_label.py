@@ -14,9 +14,7 @@ from mmssprl.registry import MODELS
 pytestmark = pytest.mark.fence
 
 BENCHMARKS = ROOT / "configs" / "benchmarks"
-CONFIGS = sorted(
-    path for kind in ("classification", "semisup") for path in BENCHMARKS.glob(f"{kind}/*.py")
-)
+CONFIGS = sorted([*BENCHMARKS.glob("classification/*.py"), *BENCHMARKS.glob("semisup/*.py")])
 COCO = BENCHMARKS / "classification/linear_resnet50_1xb128-coslr-100e_coco14.py"
 VOC = BENCHMARKS / "classification/linear_resnet50_1xb32-coslr-100e_voc07.py"
 SGD = {"type": "SGD", "momentum": 0.9, "weight_decay": 1e-6}

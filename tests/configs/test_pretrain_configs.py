@@ -1,4 +1,5 @@
 from dataclasses import replace
+from itertools import product
 
 import pytest
 import torch
@@ -20,16 +21,15 @@ from mmssprl.registry import MODELS, TRANSFORMS
 pytestmark = pytest.mark.fence
 
 FILES = sorted(path.stem for path in (ROOT / "configs" / "ssprl").glob("ssprl*.py"))
-SMALL = [
-    f"{stem.partition('_')[0]}_resnet18_{size}"
-    for stem in FILES
-    for size in SIZES
-    if stem.endswith("_coco") and stem != f"ssprl_{COCO}"
+FORMS = [
+    stem.partition("_")[0] for stem in FILES if stem.endswith("_coco") and stem != f"ssprl_{COCO}"
 ]
+SMALL = [f"{form}_resnet18_{size}" for form, size in product(FORMS, SIZES)]
 CONFIGS = FILES + SMALL
 RIVALS = [key for key, method in PRETRAINED.items() if method.coco.model.type != "SSPRL"]
-OTHERS = sorted(path.stem for key in RIVALS for path in ROOT.glob(f"configs/*/{key}*.py"))
-OTHERS += [f"{key}_resnet18_{size}" for key in RIVALS for size in SIZES]
+OTHERS = [f"{key}_resnet18_{size}" for key, size in product(RIVALS, SIZES)]
+for rival in RIVALS:
+    OTHERS += sorted(path.stem for path in ROOT.glob(f"configs/*/{rival}*.py"))
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -81,7 +81,8 @@ def model_and_batch(cfg, num_images):
 
 def one_crop(model, data):
     """One crop of each kind reaches the backbone; the whole step is too slow for all configs."""
-    layout, head = model.layout, model.head
+    layout = model.layout
+    head = model.head
     assert [tuple(x.shape) for x in data["inputs"]] == [
         (group.num_crops, 2, 3, group.px, group.px) for group in layout.groups
     ]
@@ -111,10 +112,18 @@ def test_released_recipe_on_coco():
     }
     assert expected_head.items() <= dict(cfg.model.head).items()
     assert (cfg.model.neck.hid_channels, cfg.model.neck.out_channels) == (2048, 128)
+
+
+def test_released_schedule_on_coco():
+    cfg = load(f"ssprl-released_{COCO}")
     larc = {"type": "LARC", "momentum": 0.9, "trust_coefficient": 0.001}
     assert cfg.optim_wrapper.optimizer == {**larc, "lr": 0.6, "weight_decay": 1e-6}
     assert cfg.param_scheduler[0].eta_min == pytest.approx(0.0006)
     assert (cfg.max_epochs, cfg.train_dataloader.batch_size) == (200, 64)
+
+
+def test_released_augmentation_on_coco():
+    cfg = load(f"ssprl-released_{COCO}")
     assert cfg.model.data_preprocessor == {
         "type": "PyramidPreprocessor",
         **{"flip_prob": 0.5, "jitter_prob": 0.8, "grayscale_prob": 0.2, "blur_prob": 0.5},
@@ -136,7 +145,8 @@ FIELDS = {
 @pytest.mark.parametrize("stem", [stem for stem in CONFIGS if "-" in stem.split("_")[0]])
 def test_forms_differ_in_what_they_are_named_for(stem):
     name, size = stem.removeprefix("ssprl-").split("_", 1)
-    form, expected = load(stem).to_dict(), load(f"ssprl_{size}").to_dict()
+    form = load(stem).to_dict()
+    expected = load(f"ssprl_{size}").to_dict()
     layout = ViewLayout.build(expected["layout"])
     num_sampled = (2, 3) if "sampled" in name else (None, None)
     pairs = zip(layout.levels, num_sampled, strict=True)

@@ -22,9 +22,10 @@ def ramp(channels, dtype="uint16", height=32, width=32):
 @pytest.mark.parametrize(
     ("num", "dtype"), [(1, ">i2"), (2, "uint16"), (3, "uint16"), (4, "uint8"), (13, "float32")]
 )
-def test_values_and_channels_are_those_of_the_file(num, dtype, tmp_path):
+def test_every_format_returns_the_array_that_was_stored(num, dtype, tmp_path):
     array = ramp(num, dtype, 20, 30)
-    planes, gray = array.transpose(2, 0, 1), {"photometric": "minisblack"}
+    planes = array.transpose(2, 0, 1)
+    gray = {"photometric": "minisblack"}
     tifffile.imwrite(tmp_path / "pages.tif", planes, **gray)
     np.save(tmp_path / "a.npy", array.squeeze())
     if num == 1:
@@ -51,20 +52,31 @@ def views_of(image, training=False, **options):
     return PyramidPreprocessor(LAYOUT, **options)({"inputs": [inputs[0][None]]}, training)["inputs"]
 
 
-def test_a_ramp_is_cut_and_normalised_as_by_hand():
-    held, mean, std = Pixels(4, "uint16"), [29000.0, 28000, 27000, 26000], [13000.0, 9, 800, 70]
-    options = {"pixels": held, "mean": mean, "std": std, "saturation": 0, "grayscale_prob": 0}
+FOUR_CHANNELS = {
+    "pixels": Pixels(4, "uint16"),
+    "mean": [29000.0, 28000, 27000, 26000],
+    "std": [13000.0, 9, 800, 70],
+    "saturation": 0,
+    "grayscale_prob": 0,
+}
+
+
+def test_a_ramp_is_normalised_as_by_hand():
     image = torch.from_numpy(ramp(4, "float32")).permute(2, 0, 1)
-    views = views_of(image, hue=0, **options)[0][1, 0]
-    expected = (ramp(4).astype(np.float64) - mean) / std
+    views = views_of(image, hue=0, **FOUR_CHANNELS)[0][1, 0]
+    expected = (ramp(4).astype(np.float64) - FOUR_CHANNELS["mean"]) / FOUR_CHANNELS["std"]
     np.testing.assert_allclose(views.permute(1, 2, 0).numpy(), expected, rtol=1e-5, atol=1e-4)
+
+
+def test_channels_that_are_no_colours_have_no_hue():
     with pytest.raises(ValueError, match="saturation, hue, .* must be 0 for channels that are no"):
-        PyramidPreprocessor(LAYOUT, hue=0.1, **options)
+        PyramidPreprocessor(LAYOUT, hue=0.1, **FOUR_CHANNELS)
 
 
-def test_16_bit_colours_are_those_of_8_bits_times_257():
+def test_16_bit_colours_are_colours_of_8_bits_times_257():
     small = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (3, 32, 32), np.uint8))
-    mean, std = np.array([120.0, 110, 100]), np.array([60.0, 50, 40])
+    mean = np.array([120.0, 110, 100])
+    std = np.array([60.0, 50, 40])
     own = {"pixels": {"channels": 3, "dtype": "uint16"}, "mean": mean * 257, "std": std * 257}
     for training in (False, True):  # hue and the others, too
         plain = views_of(small, training, mean=mean, std=std)

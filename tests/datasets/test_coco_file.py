@@ -62,7 +62,9 @@ def test_other_files_are_refused(tmp_path, text, match):
     refused(tmp_path, text, match)
 
 
-IMAGE, CROWD, KIND = ("images", 0), ("annotations", 0), ("categories", 0)
+IMAGE = ("images", 0)
+CROWD = ("annotations", 0)
+KIND = ("categories", 0)
 
 
 @pytest.mark.parametrize(

@@ -5,20 +5,21 @@ import numpy as np
 import pytest
 import torch
 from helpers.datasets.image_folders import coordinates
-from helpers.functional.photometric_cases import ONLY_FLIPPED
 from PIL import Image
 from torch.utils.data import DataLoader
 from torchvision.transforms.functional import resize
 
 from mmssprl.datasets import stack_views
 from mmssprl.datasets.transforms.pyramid_crop import Cropper, PyramidCrop, draw_box
-from mmssprl.models import PyramidPreprocessor
 from mmssprl.pyramid import PyramidLevel, ViewLayout
 from mmssprl.registry import TRANSFORMS
 
 # On an image of exactly resize_px, area (1, 1) makes the level's crop the image itself, and the
 # resize the identity: patches are slices, and coordinates are read off their pixels exactly.
-GRID, RESIZE, PATCH, CELL = 3, 62, 12, 20
+GRID = 3
+RESIZE = 62
+PATCH = 12
+CELL = 20
 EXACT = ViewLayout(
     image_px=16,
     num_small=2,
@@ -31,23 +32,37 @@ def cut(layout, *seed):
     return PyramidCrop(layout)({"img": coordinates(RESIZE, RESIZE), "crop_seed": seed})
 
 
+def places_of_kinds(seed):
+    """Places of views, small views and patches; a test below compares places with crops."""
+    levels = (PyramidLevel(2, 80, 40, (0.3, 0.9)),)
+    layout = ViewLayout(16, (0.3, 0.5), 4, small_px=12, small_area=(0.1, 0.2), levels=levels)
+    transform = PyramidCrop(layout, with_places=True)
+    results = transform({"img": coordinates(200, 250), "crop_seed": (seed,)})
+    return [places.double() for places in results["data_samples"]["places"]]
+
+
 def test_one_packed_tensor_per_group_in_the_order_of_the_layout():
     # Small views and the second level have 8 px, but the first level is between them.
     results = cut(EXACT, 0)
     assert list(results) == ["inputs"]
     shapes = [(2, 3, 16, 16), (2, 3, 8, 8), (18, 3, PATCH, PATCH), (8, 3, 8, 8)]
     assert [tuple(x.shape) for x in results["inputs"]] == shapes
-    layout = ViewLayout(8, num_small=2, small_px=8, levels=EXACT.levels[1:])
-    assert [x.shape[0] for x in cut(layout, 0)["inputs"]] == [12]
     assert {x.dtype for x in results["inputs"]} == {torch.uint8}
-    # A patch is a slice: its rows and columns count up by one. A small view is resized.
-    slopes = results["inputs"][1][:, 1].int().diff(dim=1)
-    assert (slopes[2:] == 1).all()
-    assert not (slopes[:2] == 1).all()
 
 
-def test_positions_in_the_cell_are_uniform_and_leave_the_remainder_out():
-    offsets, largest = Counter(), 0
+def test_small_views_come_before_patches_of_their_size():
+    layout = ViewLayout(8, num_small=2, small_px=8, levels=EXACT.levels[1:])
+    (crops,) = PyramidCrop(layout)({"img": coordinates(RESIZE, RESIZE), "crop_seed": (0,)})[
+        "inputs"
+    ]
+    # A patch is a slice: its rows count up by one. Larger views are resized.
+    slopes = crops[:, 1].int().diff(dim=1)
+    assert [bool((slope == 1).all()) for slope in slopes] == [False] * 4 + [True] * 8
+
+
+def test_positions_in_the_cell_are_uniform_without_the_remainder():
+    offsets = Counter()
+    largest = 0
     for seed in range(200):
         patches = cut(EXACT, seed)["inputs"][2][:, :2]  # of the first level
         largest = max(largest, int(patches.max()))
@@ -59,19 +74,18 @@ def test_positions_in_the_cell_are_uniform_and_leave_the_remainder_out():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_areas_of_crops_and_one_crop_for_all_patches(seed):
-    # A test below compares places with what crops show.
-    levels = (PyramidLevel(2, 80, 40, (0.3, 0.9)),)
-    layout = ViewLayout(16, (0.3, 0.5), 4, small_px=12, small_area=(0.1, 0.2), levels=levels)
-    transform = PyramidCrop(layout, with_places=True)
-    results = transform({"img": coordinates(200, 250), "crop_seed": (seed,)})
-    views, small, patches = (x.double() for x in results["data_samples"]["places"])
+def test_views_have_areas_in_their_ranges(seed):
+    views, small, _ = places_of_kinds(seed)
     for boxes, low, high in ((views, 0.3, 0.5), (small, 0.1, 0.2)):
         shares = (boxes[:, 2:] - boxes[:, :2]).prod(dim=1) / (200 * 250)
         assert 0.97 * low < shares.min()
         assert shares.max() < 1.03 * high
     assert len({tuple(box) for box in torch.cat([views, small]).tolist()}) == 6
-    # Patches as large as their cells are the quarters of one crop, in both views.
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_patches_as_large_as_their_cells_are_the_quarters_of_one_crop(seed):
+    _, _, patches = places_of_kinds(seed)
     assert torch.equal(patches[:4], patches[4:])
     size = patches[:, 2:].amax(0) - patches[:, :2].amin(0)
     assert 0.29 < size.prod() / (200 * 250) < 0.91
@@ -80,18 +94,31 @@ def test_areas_of_crops_and_one_crop_for_all_patches(seed):
     torch.testing.assert_close(patches[:, 2:] - patches[:, :2], size.expand(8, 2) / 2)
 
 
-def test_areas_and_aspects_have_the_stated_distribution():
+@pytest.fixture(scope="module")
+def drawn():
+    """Tops, lefts, heights and widths (4, 4000) of boxes of an image of 600 x 800 px."""
     rng = np.random.default_rng(0)
-    boxes = [draw_box(600, 800, (0.05, 0.14), rng) for _ in range(4000)]
-    tops, lefts, heights, widths = np.array(boxes, float).T
+    return np.array([draw_box(600, 800, (0.05, 0.14), rng) for _ in range(4000)], float).T
+
+
+def test_areas_are_uniform(drawn):
+    _, _, heights, widths = drawn
     shares = heights * widths / (600 * 800)
     assert 0.0495 < shares.min() < 0.0515
     assert 0.1385 < shares.max() < 0.1405
     assert abs(shares.mean() - 0.095) < 0.0015
+
+
+def test_logarithms_of_aspects_are_uniform(drawn):
+    _, _, heights, widths = drawn
     logs = np.log(widths / heights) / math.log(4 / 3)
     assert np.abs(logs).max() < 1.02
     assert abs(logs.mean()) < 0.03
     assert abs(logs.std() - 1 / math.sqrt(3)) < 0.015  # uniform on [-1, 1]
+
+
+def test_positions_are_uniform(drawn):
+    tops, lefts, heights, widths = drawn
     for corner, free in ((tops, 600 - heights), (lefts, 800 - widths)):
         quantiles = np.sort(corner / free)[[400, 2000, 3600]]
         assert np.allclose(quantiles, [0.1, 0.5, 0.9], atol=0.03)
@@ -124,13 +151,16 @@ def test_resized_crop_matches_torchvision_on_pil(px):
     assert difference.max() <= 3
 
 
-def test_layout_and_image_errors():
+def test_bad_layouts_are_refused():
     with pytest.raises(TypeError, match="layout must be a dict"):
         PyramidCrop(224)
     with pytest.raises(ValueError, match="PretrainHook sets from model.layout"):
         PyramidCrop().transform({"img": np.zeros((8, 8, 3), np.uint8)})
     with pytest.raises(ValueError, match=r"levels\[0\]: grid must be at least 2"):
         PyramidCrop({"levels": [{"grid": 1, "resize_px": 40, "patch_px": 16}]})
+
+
+def test_other_values_than_images_are_refused():
     transform = TRANSFORMS.build({"type": "PyramidCrop", "layout": EXACT})
     assert "patch_px=12" in repr(transform)
     image = coordinates(9, 8)
@@ -140,14 +170,16 @@ def test_layout_and_image_errors():
 
 
 def test_unseeded_workers_differ():
-    transform, image = PyramidCrop(ViewLayout(8, levels=())), {"img": coordinates(100, 100)}
+    transform = PyramidCrop(ViewLayout(8, levels=()))
+    image = {"img": coordinates(100, 100)}
     transform(image)  # a generator already used here must not be what both workers inherit
     crops = DataLoader(range(8), num_workers=2, collate_fn=lambda _: transform(image)["inputs"][0])
     assert len({tuple(crop.flatten().tolist()) for crop in crops}) == 8
 
 
 # As above: patches are slices of 10 px, in cells of 15 and of 10.
-SIDE, SLICE = 30, 10
+SIDE = 30
+SLICE = 10
 IMAGE = coordinates(SIDE, SIDE)
 
 
@@ -186,11 +218,14 @@ def cells_of(transform, seed):
     ],
 )
 def test_every_choice_of_cells_occurs_equally_often(num_sampled, num_outcomes, quantile):
-    transform, counts, num_images = transform_for(*num_sampled), (Counter(), Counter()), 720
+    transform = transform_for(*num_sampled)
+    counts = (Counter(), Counter())
+    num_images = 720
     for seed in range(num_images):
         for count, cells in zip(counts, cells_of(transform, seed), strict=True):
             assert torch.equal(cells[0], cells[1])  # in both views, and none twice
             count[tuple(cells[0].tolist())] += 1
+
     for count, outcomes, limit in zip(counts, num_outcomes, quantile, strict=True):
         assert len(count) == outcomes
         expected = num_images / outcomes
@@ -205,58 +240,6 @@ def test_the_crops_of_a_seed_stay_the_same():
     columns_and_rows = cut_cells(transform, 0)[1][:8, :2, 0, 0].tolist()
     assert columns_and_rows[:4] == [[20, 19], [2, 15], [15, 3], [3, 3]]
     assert columns_and_rows[4:] == [[20, 19], [2, 17], [20, 2], [2, 1]]
-
-
-LEVELS = (PyramidLevel(2, 40, 16), PyramidLevel(3, 40, 12, num_sampled=4))
-PLACED = ViewLayout(20, num_small=2, small_px=12, small_area=(0.2, 0.4), levels=LEVELS)
-WIDTH, HEIGHT = 250, 180
-
-
-def samples(with_places=True):
-    transform, image = PyramidCrop(PLACED, with_places=with_places), coordinates(HEIGHT, WIDTH)
-    return [transform({"img": image, "crop_seed": (0, i)}) for i in range(3)]
-
-
-def largest_error(crops, places):
-    """Error of places in pixels, by the coordinates in the middle of crops (..., 3, px, px)."""
-    px = crops.shape[-1]
-    centres = (torch.arange(px) + 0.5) / px
-    errors = []
-    for channel, first in ((0, 0), (1, 1)):  # x is in red, y in green
-        start, end = places[..., first, None], places[..., first + 2, None]
-        expected = start + centres * (end - start) - 0.5  # pixel i is centred at i + 0.5
-        shown = crops[..., channel, :, :].float().mean(-2 if channel == 0 else -1)
-        # Resizing bends the ramp at the borders of a crop.
-        errors.append((shown - expected)[..., px // 4 : -(px // 4)].abs().max())
-    return float(max(errors))
-
-
-def test_places_are_shown_by_their_crops_in_batches_and_flips():
-    for sample, plain in zip(samples(), samples(with_places=False), strict=True):
-        assert plain.keys() == {"inputs"}
-        assert all(map(torch.equal, sample["inputs"], plain["inputs"]))
-    batch, training = stack_views(samples()), []
-    for given in (batch, {"inputs": batch["inputs"]}):
-        torch.manual_seed(0)
-        preprocessor = PyramidPreprocessor(PLACED, **ONLY_FLIPPED)
-        training.append(preprocessor(given, training=True))
-    out, without = training
-    assert without["data_samples"] is None
-    assert all(map(torch.equal, out["inputs"], without["inputs"]))
-    places, before = out["data_samples"]["places"], batch["data_samples"]["places"]
-    untouched = preprocessor(batch, training=False)["data_samples"]["places"]
-    mirrored = []
-    for crops, boxes, given, same in zip(out["inputs"], places, before, untouched, strict=True):
-        assert torch.equal(same, given.transpose(0, 1))
-        assert boxes.shape == (*crops.shape[:2], 4)
-        assert largest_error(crops, boxes) < 1
-        assert given.min() >= 0
-        assert (given[..., 2:] <= torch.tensor([WIDTH, HEIGHT])).all()
-        is_mirrored = boxes[..., :1] > boxes[..., 2:3]
-        mirrored.append(is_mirrored.flatten())
-        unmirrored = torch.where(is_mirrored, boxes[..., [2, 1, 0, 3]], boxes)
-        assert torch.equal(unmirrored, given.transpose(0, 1))
-    assert 0.3 < torch.cat(mirrored).float().mean() < 0.7
 
 
 SMALL = ViewLayout(image_px=8, levels=[{"grid": 2, "resize_px": 8, "patch_px": 4}])

@@ -50,24 +50,44 @@ def test_coco_files_agree_with_the_rendered_scenes(sample, split):
             assert annotation["iscrowd"] == 0
 
 
-def test_voc_files_equal_coco_files(sample):
-    roots = sample / "coco", sample / "voc"
-    for task in ("detect", "dense"):
-        coco, voc = (find_labels(root, task) for root in roots)
-        for split in ("train", "val"):
-            for one, other in zip(getattr(coco, split), getattr(voc, split), strict=True):
-                assert Path(one.path).read_bytes() == Path(other.path).read_bytes()
-                if task == "dense":
-                    labels = read_label_map(other)
-                    assert labels.any()
-                    assert (read_label_map(one) == labels).all()
-                    continue
-                named = [(coco.classes[each.label], each.box) for each in one.objects]
-                assert named == [(voc.classes[each.label], each.box) for each in other.objects]
-                name = f"SegmentationObject/{Path(one.path).stem}.png"
-                instances = np.asarray(Image.open(roots[1] / "VOC2007" / name))
-                masks = [encode_mask(instances == k) for k in range(1, 1 + len(one.objects))]
-                assert masks == [each.segmentation for each in one.objects]
+def images_in_both(sample, task, split):
+    """Pairs of the same image as read from COCO and from VOC files."""
+    coco = find_labels(sample / "coco", task)
+    voc = find_labels(sample / "voc", task)
+    pairs = list(zip(getattr(coco, split), getattr(voc, split), strict=True))
+    assert len(pairs) == SPLITS[split]
+    return coco, voc, pairs
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_voc_has_the_pixels_of_coco(sample, split):
+    for one, other in images_in_both(sample, "detect", split)[2]:
+        assert Path(one.path).read_bytes() == Path(other.path).read_bytes()
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_voc_has_the_boxes_of_coco(sample, split):
+    coco, voc, pairs = images_in_both(sample, "detect", split)
+    for one, other in pairs:
+        named = [(coco.classes[each.label], each.box) for each in one.objects]
+        assert named == [(voc.classes[each.label], each.box) for each in other.objects]
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_voc_has_the_masks_of_coco(sample, split):
+    for one, _ in images_in_both(sample, "detect", split)[2]:
+        name = f"SegmentationObject/{Path(one.path).stem}.png"
+        instances = np.asarray(Image.open(sample / "voc/VOC2007" / name))
+        masks = [encode_mask(instances == k) for k in range(1, 1 + len(one.objects))]
+        assert masks == [each.segmentation for each in one.objects]
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_voc_has_the_label_maps_of_coco(sample, split):
+    for one, other in images_in_both(sample, "dense", split)[2]:
+        labels = read_label_map(other)
+        assert labels.any()
+        assert (read_label_map(one) == labels).all()
 
 
 def test_images_do_not_depend_on_their_number(sample, tmp_path):
@@ -78,21 +98,27 @@ def test_images_do_not_depend_on_their_number(sample, tmp_path):
         assert path.read_bytes() == (sample / path.relative_to(fewer)).read_bytes()
 
 
-def test_finished_data_are_reused_and_other_files_never_overwritten(sample, tmp_path, monkeypatch):
+def test_finished_data_are_only_reused(sample):
     before = {path: os.stat(path).st_mtime_ns for path in sample.rglob("*")}
     assert generate_scenes(sample, **SIZES, progress=False) == sample
     with pytest.raises(FileExistsError, match=r'holds .*"seed":3.*out_dir'):
         generate_scenes(sample, **{**SIZES, "seed": 4}, progress=False)
     assert {path: os.stat(path).st_mtime_ns for path in sample.rglob("*")} == before
+
+
+def test_other_files_are_not_overwritten(tmp_path):
     (tmp_path / "voc").mkdir()
     (tmp_path / "file").touch()
     for found, text in ((tmp_path, "other or unfinished files"), (tmp_path / "file", "is a file")):
         with pytest.raises(FileExistsError, match=text):
             generate_scenes(found, **SIZES, progress=False)
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "voc"]
+
+
+def test_unfinished_data_are_not_taken_for_whole(tmp_path, monkeypatch):
     stop = mock.Mock(side_effect=KeyboardInterrupt)
     monkeypatch.setattr(VocDevkit, "write_image_sets", stop)
-    for error in (KeyboardInterrupt, FileExistsError):  # what was stopped is not taken for whole
+    for error in (KeyboardInterrupt, FileExistsError):
         with pytest.raises(error):
             generate_scenes(tmp_path / "out", **SIZES, progress=False)
 

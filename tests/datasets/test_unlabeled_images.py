@@ -1,6 +1,7 @@
 import json
 import os
 import re
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ def test_folders_that_cannot_be_listed(tmp_path, monkeypatch, warnings):
     assert re.search("1 folder below .*locked", warning)
 
 
-def test_list_file_keeps_its_order_and_takes_both_kinds_of_path(tmp_path, monkeypatch):
+def test_list_file_keeps_its_order_of_relative_or_absolute_paths(tmp_path):
     save(tmp_path / "images" / "a.jpg")
     save(tmp_path / "images" / "no_suffix.png")
     (tmp_path / "images" / "no_suffix.png").rename(tmp_path / "images" / "no_suffix")
@@ -42,9 +43,14 @@ def test_list_file_keeps_its_order_and_takes_both_kinds_of_path(tmp_path, monkey
     dataset = build(tmp_path, ann_file="list.txt", data_prefix="images")
     assert names(dataset, tmp_path) == ["images/no_suffix", "other/b.jpg", "images/a.jpg"]
     assert dataset[0]["img"].shape == (3, 20, 16)
-    # A drive that ignores case lists other names than it opens.
+
+
+def test_list_file_of_a_drive_that_ignores_case(tmp_path, monkeypatch):
+    save(tmp_path / "a.jpg")
+    (tmp_path / "list.txt").write_text("a.jpg")
+    # Such a drive lists other names than it opens.
     monkeypatch.setattr("os.listdir", lambda folder: ["A.JPG"])
-    assert len(build(tmp_path, ann_file="list.txt", data_prefix="images")) == 3
+    assert len(build(tmp_path, ann_file="list.txt")) == 1
 
 
 def test_coco_file_gives_its_images(tmp_path):
@@ -90,35 +96,47 @@ def test_sources_without_images(tmp_path, options, error, match):
         build(**{"root": tmp_path, **options})
 
 
-def test_item_without_and_with_an_epoch(tmp_path):
-    dataset = build(folder(tmp_path, 5))
-    item = dataset[3]
+def test_item_without_an_epoch(tmp_path):
+    item = build(folder(tmp_path, 5))[3]
     assert set(item) == {"img_path", "img", "sample_idx"}
     assert item["img_path"] == str(tmp_path / "03.png")
     expected = [torch.arange(16).expand(20, 16), *torch.full((2, 20, 16), 3)]
     assert item["img"].tolist() == torch.stack(expected).tolist()
+
+
+def test_item_with_an_epoch_has_a_crop_seed(tmp_path):
+    dataset = build(folder(tmp_path, 5))
     dataset.set_epoch(4, seed=9)
     assert dataset[3]["crop_seed"] == (9, 4, 3)
     assert dataset[np.int64(-1)]["crop_seed"] == (9, 4, 4)
     dataset.set_epoch(0, 0)
     assert dataset[3]["crop_seed"] == (0, 0, 3)
+
+
+def test_an_index_beyond_the_images_is_an_error(tmp_path):
+    dataset = build(folder(tmp_path, 5))
     with pytest.raises(IndexError):
         dataset[5]
 
 
-def test_crops_depend_on_seed_epoch_and_index_and_not_on_workers(tmp_path):
+def crops_in(loader):
+    return [batch["inputs"][0] for batch in loader]
+
+
+def test_crops_depend_on_the_crop_seed_but_not_on_workers(tmp_path):
     dataset = build(folder(tmp_path, 6), pipeline=[CROP])
     alone = DataLoader(dataset, 2)
     workers = DataLoader(dataset, 2, num_workers=2, persistent_workers=True)
     by_seed = {}
     for epoch, seed in ((0, 1), (1, 1), (0, 2), (0, 1)):
         dataset.set_epoch(epoch, seed)  # must reach workers that run since the first round
-        crops, again = ([batch["inputs"][0] for batch in loader] for loader in (alone, workers))
+        crops = crops_in(alone)
         got = by_seed.setdefault((epoch, seed), crops)
-        assert all(map(torch.equal, got, again))
+        assert all(map(torch.equal, got, crops_in(workers)))
+
     firsts = [got[0] for got in by_seed.values()]
     assert len(firsts) == 3
-    assert not any(torch.equal(firsts[i], firsts[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
+    assert not any(torch.equal(one, other) for one, other in combinations(firsts, 2))
     # Two images of the same content and two epochs share no crop: index and epoch both count.
     assert not torch.equal(firsts[0][0, :, 0], firsts[0][1, :, 0])
 
@@ -133,15 +151,21 @@ def test_subsets(tmp_path):
         build(tmp_path).get_subset([6])
 
 
-def test_bad_images_are_replaced_and_read_listed_and_logged_once(tmp_path, warnings, monkeypatch):
-    root, bad_list = folder(tmp_path / "images", 30, bad=[1, 2, 3]), tmp_path / "run/bad.txt"
-    read, seen = unlabeled_images.read_image, []
-    monkeypatch.setattr(
-        unlabeled_images, "read_image", lambda path: seen.append(path) or read(path)
-    )
+@pytest.fixture
+def three_bad(tmp_path):
+    """A folder of 30 images, and the paths of three that cannot be decoded."""
+    root = folder(tmp_path / "images", 30, bad=[1, 2, 3])
+    return root, [str(root / f"0{i}.png") for i in (1, 2, 3)]
+
+
+def with_list(root, bad_list):
     dataset = build(root, max_bad_share=0.1)
     dataset.record_bad_images(bad_list)
-    assert not bad_list.exists()
+    return dataset
+
+
+def test_bad_images_are_replaced_in_each_epoch(three_bad, warnings):
+    dataset = build(three_bad[0], max_bad_share=0.1)
     for epoch in range(3):
         dataset.set_epoch(epoch, 0)
         items = list(dataset)
@@ -149,19 +173,41 @@ def test_bad_images_are_replaced_and_read_listed_and_logged_once(tmp_path, warni
         assert greens(items) == [item["sample_idx"] for item in items]
         assert not {1, 2, 3} & {*greens(items)}
         assert items[2]["crop_seed"] == (0, epoch, 2)
-    paths = [str(root / f"0{i}.png") for i in (1, 2, 3)]
-    assert [seen.count(path) for path in paths] == [1, 1, 1]
+
+
+def test_bad_images_are_read_once(three_bad, warnings, monkeypatch):
+    root, paths = three_bad
+    read = unlabeled_images.read_image
+    seen = []
+    monkeypatch.setattr(
+        unlabeled_images, "read_image", lambda path: seen.append(path) or read(path)
+    )
+    dataset = build(root, max_bad_share=0.1)
     for _ in range(2):
+        list(dataset)
+    assert [seen.count(path) for path in paths] == [1, 1, 1]
+
+
+def test_bad_images_are_listed_with_the_same_line_as_in_the_log(three_bad, tmp_path, warnings):
+    root, paths = three_bad
+    bad_list = tmp_path / "run/bad.txt"
+    dataset = with_list(root, bad_list)
+    assert not bad_list.exists()
+    for _ in range(2):
+        list(dataset)
         for line, warning, path in zip(read_list(bad_list), warnings, paths, strict=True):
             assert line[0] == path
             assert line[1].startswith("it cannot be decoded (")
             assert warning.startswith(f"{path}: it cannot be decoded (")
-        resumed = build(root, max_bad_share=0.1)
-        resumed.record_bad_images(bad_list)
-        list(resumed)
+        dataset = with_list(root, bad_list)  # of a resumed run
+
+
+def test_bad_images_of_all_runs_count_together(three_bad, tmp_path, warnings):
+    root, _ = three_bad
+    bad_list = tmp_path / "run/bad.txt"
+    list(with_list(root, bad_list))
     (root / "09.png").write_bytes(b"")
-    resumed = build(root, max_bad_share=0.1)
-    resumed.record_bad_images(bad_list)
+    resumed = with_list(root, bad_list)
     with pytest.raises(RuntimeError, match="unreadable, 4 of 30 .* delete that list"):
         resumed[9]  # its first, but the fourth of the list, which ranks share, too
     with pytest.raises(RuntimeError, match="unreadable, 4 of 30"):

@@ -21,7 +21,9 @@ def units(*shape, seed=0, dtype=torch.float64):
 @pytest.mark.parametrize("num_extra", [None, 3])
 def test_equals_the_loops_in_value_and_gradient(num_extra, at_once, monkeypatch):
     monkeypatch.setitem(info_nce.__globals__, "_LOGITS_AT_ONCE", at_once)
-    query, positive, negatives = units(5, 4), units(5, 4, seed=1), units(7, 4, seed=2)
+    query = units(5, 4)
+    positive = units(5, 4, seed=1)
+    negatives = units(7, 4, seed=2)
     extra = None if num_extra is None else units(5, num_extra, 4, seed=3)
     loss = info_nce(query, positive, negatives, temperature=T, extra=extra)
     assert loss.item() == pytest.approx(mean_nce(query, positive, negatives, T, extra), abs=1e-12)
@@ -47,20 +49,29 @@ def test_is_float32_under_autocast():
     assert loss.item() == pytest.approx(mean_nce(*(x.double() for x in half), T), rel=1e-6)
 
 
-def test_health_by_hand():
-    corners = torch.tensor([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+CORNERS = torch.tensor([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+
+
+def test_spread_by_hand():
     # Each dimension has the deviation sqrt(2 / 3) over four rows.
-    assert embedding_spread(corners).item() == pytest.approx(math.sqrt(2 / 3 * 2), rel=1e-6)
-    assert embedding_spread(corners[:1].expand(4, 2)).item() == 0
+    assert embedding_spread(CORNERS).item() == pytest.approx(math.sqrt(2 / 3 * 2), rel=1e-6)
+    assert embedding_spread(CORNERS[:1].expand(4, 2)).item() == 0
+
+
+def test_spread_is_1_if_rows_fill_the_sphere():
     spread = embedding_spread(units(4000, 64, dtype=torch.float32)).item()
     assert spread == pytest.approx(1, abs=0.01)
+
+
+def test_queue_top1_by_hand():
     keys = torch.tensor([[1.0, 0.0], [0.6, -0.8], [0.6, 0.8], [0.0, -1.0]])
     # Cosines with the own key: 1, -0.6, 0.8, 1; the highest with a negative: 0.8, 0, 0.6, 1.
-    assert queue_top1(corners, keys, torch.tensor([[0.8, 0.6], [0.0, -1.0]])).item() == 0.5
+    assert queue_top1(CORNERS, keys, torch.tensor([[0.8, 0.6], [0.0, -1.0]])).item() == 0.5
 
 
 def test_prediction_loss_is_of_float32_under_autocast():
-    predictions, targets = 3 * units(2, 5, 3), units(2, 5, 3, seed=1)
+    predictions = 3 * units(2, 5, 3)
+    targets = units(2, 5, 3, seed=1)
     exact = prediction_loss(predictions, targets)
     with torch.autocast("cpu", torch.bfloat16):
         halves = prediction_loss(predictions.bfloat16(), targets.bfloat16())

@@ -23,13 +23,25 @@ def test_effective_rank_equals_the_papers_formula():
 
 
 def test_alignment_equals_a_loop():
-    first, second = unit_rows(7, 5), unit_rows(7, 5, seed=1)
-    cosines = [[float(x @ y) for y in second.double()] for x in first.double()]
-    expected_own = sum(cosines[i][i] for i in range(7)) / 7
-    expected_others = sum(cosines[i][j] for i in range(7) for j in range(7) if i != j) / 42
+    first = unit_rows(7, 5)
+    second = unit_rows(7, 5, seed=1)
+    expected_own = 0.0
+    expected_others = 0.0
+    for i, x in enumerate(first.double()):
+        for j, y in enumerate(second.double()):
+            if i == j:
+                expected_own += float(x @ y) / 7
+            else:
+                expected_others += float(x @ y) / 42
     own, others = alignment(first, second)
     assert own.item() == pytest.approx(expected_own, rel=1e-5)
     assert others.item() == pytest.approx(expected_others, rel=1e-5)
+
+
+def test_measures_of_views_are_of_all_rows_or_of_pairs():
+    first = unit_rows(7, 5)
+    second = unit_rows(7, 5, seed=1)
+    own, others = alignment(first, second)
     rank = effective_rank(torch.cat([first, second]))
     expected = {"effective_rank": rank, "alignment": own, "alignment_others": others}
     assert measure_views(first, second) == expected
@@ -39,7 +51,8 @@ def test_closed_forms_of_mean_perplexity():
     uniform = torch.full((3, 8), 1 / 8)
     sure = torch.eye(8)
     pairs = (torch.eye(8)[:4] + torch.eye(8)[4:]) / 2
-    some, none = torch.cat([pairs, torch.zeros(5, 8)]), torch.zeros(2, 8)
+    some = torch.cat([pairs, torch.zeros(5, 8)])
+    none = torch.zeros(2, 8)
     found = [mean_perplexity(p).item() for p in (uniform, sure, pairs, some, none)]
     assert found == pytest.approx([8, 1, 2, 2, 1])
 

@@ -38,7 +38,8 @@ def test_gpu_agrees_with_cpu():
 
 
 def test_apply_probability_is_per_sample():
-    num, prob = 4000, 0.3
+    num = 4000
+    prob = 0.3
     params = draw_color_jitter(num, **RECIPE, prob=prob, generator=rng())
     identity = torch.tensor([1.0, 1.0, 1.0, 0.0])
     jittered = (params.factors != identity).all(dim=1)
@@ -105,7 +106,8 @@ def test_solarizing_inverts_the_bright_half_of_the_chosen_samples(augment, monke
 
 
 def test_parts_of_a_batch_have_their_own_probability():
-    several, one = rng(), rng()
+    several = rng()
+    one = rng()
     mask = draw_mask(3000, prob=(0.0, 1.0, 0.3), generator=several)
     assert not mask[:1000].any()
     assert mask[1000:2000].all()
@@ -156,7 +158,8 @@ def test_jitter_in_any_order_is_torchvisions():
 
 
 def test_changes_depend_on_neither_unit_nor_other_channels():
-    means, stds = [30.0, 2.0, 7.0, 0.5, -3.0, 9.0], [4.0, 1.0, 2.0, 0.1, 9.0, 3.0]
+    means = [30.0, 2.0, 7.0, 0.5, -3.0, 9.0]
+    stds = [4.0, 1.0, 2.0, 0.1, 9.0, 3.0]
     z = torch.randn(4, 6, 12, 10, generator=rng())
     factors = torch.tensor([[1.0, 1, 1, 0], [1.25, 1, 9, 0.3], [1, 0.5, 9, 0.3], [1, 1, 1, 0]])
     params = PhotometricParams(

@@ -47,9 +47,11 @@ def on_a_device(images, params):
 
 @pytest.mark.parametrize(
     ("height", "width", "sigma"),
-    # The last width exceeds a block.
-    [(*size, sigma) for size in SIZES for sigma in ((0.1, 2.0), (2.0, 7.0))]
-    + [(3, 1040, (0.1, 7.0))],
+    [
+        *((*size, (0.1, 2.0)) for size in SIZES),
+        *((*size, (2.0, 7.0)) for size in SIZES),
+        (3, 1040, (0.1, 7.0)),  # a width that exceeds a block
+    ],
 )
 def test_kernels_and_devices_agree_with_and_without_autocast(height, width, sigma):
     images = random_images(60, height, width)[-4 if width > 1000 else 0 :]
@@ -100,7 +102,8 @@ def test_what_is_left_out_changes_no_bit(augment, monkeypatch):
     )
     blur = GaussianBlurParams(torch.zeros(12), 2.0)
     identity = PhotometricParams(nothing, jitter, nothing, blur)
-    mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+    mean = (0.485, 0.456, 0.406)
+    std = (0.229, 0.224, 0.225)
     for params in (PhotometricParams(), identity):
         assert torch.equal(apply_params(images, params), images)
         exact = levels(images).double() / 255
@@ -147,7 +150,8 @@ def send_fused(images, params, sender):
 
 
 def test_threads_and_forks_change_no_bit():
-    images, params = levels(random_images(61)), draw(61)
+    images = levels(random_images(61))
+    params = draw(61)
     alone = apply_params(images, params)
     receiver, sender = multiprocessing.Pipe(duplex=False)
     fork = multiprocessing.get_context("fork")
@@ -217,7 +221,8 @@ def test_a_failing_cache_is_not_used(error, monkeypatch):
     def fail(*arguments):
         raise error("full disk or damaged file")
 
-    images, params = random_images(12), draw(12)
+    images = random_images(12)
+    params = draw(12)
     expected = apply_params(images, params)
     monkeypatch.setattr(_cpu_kernels, "augment_uncached", _cpu_kernels.augment)
     monkeypatch.setattr(_cpu_kernels, "augment", fail)

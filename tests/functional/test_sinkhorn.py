@@ -37,15 +37,21 @@ def test_no_epsilon_overflows(epsilon, low):
     np.testing.assert_allclose(codes.numpy(), expected, atol=5e-4)
 
 
-def test_float32_inside_and_no_gradient():
-    scores = cosines(16, 8).requires_grad_()
+def test_codes_have_no_gradient():
+    assert not sinkhorn(cosines(16, 8).requires_grad_()).requires_grad
+
+
+def test_codes_are_float32_under_autocast():
+    scores = cosines(16, 8)
     with torch.autocast("cpu", torch.bfloat16):
         codes = sinkhorn(scores, epsilon=0.01)
-    assert not codes.requires_grad
     assert codes.dtype == torch.float32
-    torch.testing.assert_close(codes, sinkhorn(scores.detach(), epsilon=0.01), rtol=0, atol=0)
-    half = sinkhorn(scores.detach().bfloat16())
-    torch.testing.assert_close(half, sinkhorn(scores.detach().bfloat16().float()), rtol=0, atol=0)
+    torch.testing.assert_close(codes, sinkhorn(scores, epsilon=0.01), rtol=0, atol=0)
+
+
+def test_half_scores_are_computed_in_float32():
+    half = cosines(16, 8).bfloat16()
+    torch.testing.assert_close(sinkhorn(half), sinkhorn(half.float()), rtol=0, atol=0)
 
 
 def test_joint_problems_equal_single_ones():
@@ -71,7 +77,8 @@ class LiveMemory(TorchDispatchMode):
     def __init__(self, given):
         super().__init__()
         self.given = {tensor.data_ptr() for tensor in given}
-        self.made, self.peak = [], 0
+        self.made = []
+        self.peak = 0
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))

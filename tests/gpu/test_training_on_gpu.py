@@ -23,26 +23,37 @@ from mmssprl.weights import load_network
 pytestmark = pytest.mark.gpu
 
 CONFIG = shipped("configs/ssprl/ssprl_resnet18_scenes.py")
-STEPS, EPOCHS = 6, 2  # twelve images in batches of two
-FIRST_GUARDED, LAST_GUARDED = 8, 11
+STEPS = 6  # twelve images in batches of two
+EPOCHS = 2
+FIRST_GUARDED = 8
+LAST_GUARDED = 11
 """Steps of the second epoch, counted from 1. Its first and last step may wait."""
+
+
+USUAL_CUDNN = {"deterministic": False, "benchmark": False, "allow_tf32": True}
+
+
+def set_cudnn(flags: dict[str, bool]) -> None:
+    for name, value in flags.items():
+        setattr(torch.backends.cudnn, name, value)
 
 
 @contextmanager
 def as_users_have_it() -> Iterator[None]:
-    """Undo the deterministic settings of conftest.py here, and those of a run at the end."""
+    """Undo the deterministic settings of conftest.py here, and the settings of a run at the end."""
     cudnn = torch.backends.cudnn
-    before = cudnn.deterministic, cudnn.benchmark, cudnn.allow_tf32
+    before = {name: getattr(cudnn, name) for name in USUAL_CUDNN}
     filled = torch.utils.deterministic.fill_uninitialized_memory
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     enabled = torch.are_deterministic_algorithms_enabled()
-    cudnn.deterministic, cudnn.benchmark, cudnn.allow_tf32 = False, False, True
+
+    set_cudnn(USUAL_CUDNN)
     torch.use_deterministic_algorithms(False)
     torch.utils.deterministic.fill_uninitialized_memory = True
     try:
         yield
     finally:
-        cudnn.deterministic, cudnn.benchmark, cudnn.allow_tf32 = before
+        set_cudnn(before)
         torch.use_deterministic_algorithms(enabled, warn_only=warn_only)
         torch.utils.deterministic.fill_uninitialized_memory = filled
 
@@ -68,7 +79,8 @@ class Guard(Hook):
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """Work dir and guarded steps of the shipped config: bfloat16, two epochs, a line per epoch."""
-    work_dir, guard = tmp_path_factory.mktemp("run"), Guard()
+    work_dir = tmp_path_factory.mktemp("run")
+    guard = Guard()
     images = write_noise(tmp_path_factory.mktemp("images"), 12)
     options = {
         "train_dataloader.dataset.data_root": str(images),
@@ -88,9 +100,13 @@ def trained(tmp_path_factory):
     return work_dir, guard.guarded
 
 
-def test_no_step_between_two_lines_waits_and_losses_pace_and_memory_are_logged(trained):
-    work_dir, guarded = trained
+def test_no_step_between_two_lines_waits_for_the_device(trained):
+    _, guarded = trained  # it would have stopped there
     assert guarded == list(range(FIRST_GUARDED, LAST_GUARDED + 1))
+
+
+def test_lines_have_losses_pace_memory(trained):
+    work_dir, _ = trained
     (path,) = work_dir.glob("*/vis_data/scalars.json")
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [line["step"] for line in lines] == [STEPS, 2 * STEPS]
@@ -102,8 +118,13 @@ def test_no_step_between_two_lines_waits_and_losses_pace_and_memory_are_logged(t
         assert 1 <= line["memory"] < 4096  # MiB of tensors
 
 
-def test_files_of_a_gpu_are_for_any_machine(trained):
-    state = torch.load(trained[0] / f"epoch_{EPOCHS}.pth", weights_only=True)
+@pytest.fixture(scope="module")
+def state(trained):
+    """The checkpoint of the last epoch."""
+    return torch.load(trained[0] / f"epoch_{EPOCHS}.pth", weights_only=True)
+
+
+def test_a_checkpoint_of_a_gpu_is_for_any_machine(state):
     leaves = tree_leaves([state["state_dict"], state["optimizer"]])
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     assert len(tensors) > 100
@@ -112,6 +133,9 @@ def test_files_of_a_gpu_are_for_any_machine(trained):
     model, batch = make_model()
     model.load_state_dict(state["state_dict"])
     assert all(torch.isfinite(loss) for loss in losses_of(model, batch).values())
+
+
+def test_weights_of_a_gpu_are_for_any_machine(trained, state):
     file = trained[0] / f"{CONFIG.stem}_backbone.pth"
     weights = torch.load(file, weights_only=True)
     assert {weight.device.type for weight in weights.values()} == {"cpu"}

@@ -1,9 +1,9 @@
 """The 8 scene types, which differ only in structure.
 
-Legend: x, y float32 coordinates (H, W) in [0, 1], y pointing down. A structure returns its ink, a
-field (H, W) whose lowest values become the lines or bands, and its tone in [-1, 1], which varies
-slowly, such as from brick to brick. Every scene inks the same fraction and has the same strength of
-tone, so that colour statistics do not identify it.
+Legend: x, y float32 coordinates (H, W) in [0, 1], y pointing down. A structure returns its ink and
+its tone, fields (H, W). The lowest values of the ink become the lines or bands. The tone in [-1, 1]
+varies slowly, such as from brick to brick. Every scene inks the same fraction and has the same
+strength of tone, so that colour statistics do not identify it.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from .objects import draw_color_pair
+from .objects import draw_color_pair, turned
 
 Array = NDArray[np.floating]
 
@@ -28,11 +28,6 @@ def _hash_tone(rng: np.random.Generator, rows: Array, columns: Array) -> Array:
     return table[rows.astype(np.int64) % 64, columns.astype(np.int64) % 64]
 
 
-def _turned(x: Array, y: Array, angle: float) -> tuple[Array, Array]:
-    cos, sin = np.float32(np.cos(angle)), np.float32(np.sin(angle))
-    return cos * x - sin * y, sin * x + cos * y
-
-
 def _smooth_noise(rng: np.random.Generator, height: int, width: int, cells: int) -> Array:
     """Noise (H, W) in about [-1, 1] with features of 1 / cells of the side."""
     grid = rng.uniform(-1, 1, (cells + 3, cells + 3)).astype(np.float32)
@@ -42,20 +37,24 @@ def _smooth_noise(rng: np.random.Generator, height: int, width: int, cells: int)
 
 def _field(x: Array, y: Array, rng: np.random.Generator) -> tuple[Array, Array]:
     """Furrows running to a vanishing point on the horizon, below an empty sky."""
-    horizon, vanishing = rng.uniform(0.22, 0.4), rng.uniform(0.2, 0.8)
+    horizon = rng.uniform(0.22, 0.4)
+    vanishing = rng.uniform(0.2, 0.8)
     # The vanishing point is above the horizon, because furrows would alias where they meet.
     depth = np.maximum(y - horizon, 0) + 0.1
     furrow = (x - vanishing) / depth * rng.uniform(1.2, 1.8) + rng.random()
+
     ground = y > horizon
+    ink = np.where(ground, _wrapped(furrow), 1.0)
     tone = np.where(ground, _hash_tone(rng, np.zeros_like(y), np.rint(furrow)), -0.8)
-    return np.where(ground, _wrapped(furrow), 1.0).astype(np.float32), tone.astype(np.float32)
+    return ink.astype(np.float32), tone.astype(np.float32)
 
 
 def _tiles(x: Array, y: Array, rng: np.random.Generator) -> tuple[Array, Array]:
     """Square tiles, a little turned."""
-    u, v = _turned(x, y, rng.uniform(-0.15, 0.15))
+    u, v = turned(x, y, rng.uniform(-0.15, 0.15))
     count = rng.uniform(4, 6)
-    u, v = u * count + rng.random(), v * count + rng.random()
+    u = u * count + rng.random()
+    v = v * count + rng.random()
     return np.minimum(_wrapped(u), _wrapped(v)), _hash_tone(rng, np.floor(v), np.floor(u))
 
 
@@ -76,7 +75,7 @@ def _sunburst(x: Array, y: Array, rng: np.random.Generator) -> tuple[Array, Arra
 
 def _bricks(x: Array, y: Array, rng: np.random.Generator) -> tuple[Array, Array]:
     """Courses of bricks in running bond, a little turned."""
-    u, v = _turned(x, y, rng.uniform(-0.1, 0.1))
+    u, v = turned(x, y, rng.uniform(-0.1, 0.1))
     count = rng.uniform(6.5, 9)
     v = v * count + rng.random()
     course = np.floor(v)
@@ -93,7 +92,8 @@ def _clouds(x: Array, y: Array, rng: np.random.Generator) -> tuple[Array, Array]
 
 def _lattice(x: Array, y: Array, rng: np.random.Generator) -> tuple[Array, Array]:
     """A wire fence: two families of slanted lines."""
-    count, slope = rng.uniform(4.5, 6.5), rng.uniform(0.45, 0.65)
+    count = rng.uniform(4.5, 6.5)
+    slope = rng.uniform(0.45, 0.65)
     u = count * (x + slope * y) + rng.random()
     v = count * (x - slope * y) + rng.random()
     return np.minimum(_wrapped(u), _wrapped(v)), _hash_tone(rng, np.floor(u), np.floor(v))
@@ -101,9 +101,10 @@ def _lattice(x: Array, y: Array, rng: np.random.Generator) -> tuple[Array, Array
 
 def _planks(x: Array, y: Array, rng: np.random.Generator) -> tuple[Array, Array]:
     """Upright boards with wavy grain."""
-    u, _ = _turned(x, y, rng.uniform(-0.12, 0.12))
+    u, _ = turned(x, y, rng.uniform(-0.12, 0.12))
     u = u * rng.uniform(4, 5.5) + rng.random()
     board = np.floor(u)
+
     shift = _hash_tone(rng, np.zeros_like(x), board)
     wave = 0.12 * np.sin(2 * np.pi * (rng.uniform(1.2, 2.2) * y + 2 * shift))
     grain = 0.03 + 0.4 * _wrapped(3 * (u - board) + wave)
@@ -129,9 +130,12 @@ def draw_background(rng: np.random.Generator, scene: str, size_px: int) -> Array
     if rng.random() < 0.5:
         x = 1 - x
     ink, tone = STRUCTURES[scene](x, y, rng)
+
     # Quantiles instead of line widths, so that all scenes have the same distribution of ink.
-    low, edge = np.quantile(ink[::2, ::2], [share := rng.uniform(0.22, 0.38), share + 0.05])
+    inked = rng.uniform(0.22, 0.38)
+    low, edge = np.quantile(ink[::2, ::2], [inked, inked + 0.05])
     blend = np.clip((ink - low) / max(edge - low, 1e-6), 0, 1).astype(np.float32)[..., None]
+
     first, second = draw_color_pair(rng, min_gap=25, max_gap=75)
     image = first + (second - first) * blend
     cloudiness = _smooth_noise(rng, size_px, size_px, 5)

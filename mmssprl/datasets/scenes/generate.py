@@ -20,10 +20,13 @@ from .render import SCENE_CATEGORIES, Scene, SceneObject, render_scene
 META_FILE = "scenes.json"
 """Written last, so that its presence shows that the folder is complete."""
 SPLITS = ("train", "val")
-NUM_TRAIN, NUM_VAL, SIZE_PX = 1200, 600, 96
+NUM_TRAIN = 1200
+NUM_VAL = 600
+SIZE_PX = 96
 """Sizes of the sample data of demo and benchmark, equal so that their numbers are comparable."""
 JPEG_QUALITY = 92
-MIN_PX, MAX_PX = 64, 640
+MIN_PX = 64
+MAX_PX = 640
 MAX_IMAGES = 1_000_000
 """Per split; image ids are 1 + i for train and MAX_IMAGES + 1 + i for val, unique over both."""
 
@@ -69,32 +72,15 @@ def generate_scenes(
     root = check_path(out_dir, "out_dir", folder="a folder", writes=True)
     if _holds(root, meta):
         return root
+
     voc = VocDevkit(root / "voc")
-    annotations = root / "coco" / "annotations"
-    annotations.mkdir(parents=True)
-    categories = [
-        {"id": c, "name": name, "supercategory": name.split("_")[1]}
-        for c, name in enumerate(SCENE_CATEGORIES, start=1)
-    ]
     for split, count in zip(SPLITS, (num_train, num_val), strict=True):
-        images = root / "coco" / f"{split}2014"
-        images.mkdir()
-        offset = 1 + MAX_IMAGES * SPLITS.index(split)
-        coco: dict[str, Any] = {
-            "info": {"description": f"mmssprl scenes, {split}, {meta}"},
-            "licenses": [],
-            "images": [],
-            "annotations": [],
-            "categories": categories,
-        }
+        coco = CocoSplit(root / "coco", split, f"mmssprl scenes, {split}, {meta}")
         for i in watch(range(count), f"scenes, {split}", shown=progress):
             scene = draw_scene(seed, split, i, size_px)
-            path = images / f"{offset + i:012d}.jpg"
-            # At 64-128 px, chroma subsampling would blur textures whose colours differ in hue.
-            Image.fromarray(scene.image).save(path, quality=JPEG_QUALITY, subsampling="4:4:4")
-            _add_to_coco(coco, offset + i, path.name, scene)
+            path = coco.add(i, scene)
             voc.add(split, path, scene)
-        (annotations / f"instances_{split}2014.json").write_text(_to_json(coco))
+        coco.write_annotations()
     voc.write_image_sets()
     write_whole(root / META_FILE, _to_json(meta))
     return root
@@ -148,30 +134,67 @@ def encode_mask(mask: NDArray[np.bool_]) -> dict[str, list[int]]:
 
 def tight_box(mask: NDArray[np.bool_]) -> tuple[int, int, int, int]:
     """Return x, y, width and height in pixels of the smallest box around a non-empty mask."""
-    columns, rows = np.flatnonzero(mask.any(axis=0)), np.flatnonzero(mask.any(axis=1))
-    x, y = int(columns[0]), int(rows[0])
-    return x, y, int(columns[-1]) + 1 - x, int(rows[-1]) + 1 - y
+    x, width = _extent(mask, across=0)
+    y, height = _extent(mask, across=1)
+    return x, y, width, height
 
 
-def _add_to_coco(coco: dict[str, Any], image_id: int, file_name: str, scene: Scene) -> None:
-    """Append one image; ``area`` and ``bbox`` describe the visible mask."""
-    height, width = scene.instances.shape
-    image = {"id": image_id, "file_name": file_name, "width": width, "height": height}
-    coco["images"].append({**image, "scene": scene.name})
-    # Ids of annotations start at 1, as those of images: pycocotools takes 0 for "no match".
-    first_id = coco["images"][0]["id"]
-    for index, item in enumerate(scene.objects, start=1):
-        mask = scene.instances == index
-        annotation = {
-            "id": first_id + len(coco["annotations"]),
-            "image_id": image_id,
-            "category_id": item.category + 1,
-            "iscrowd": 0,
-            "area": item.visible,
-            "bbox": list(tight_box(mask)),
-            "segmentation": encode_mask(mask),
+def _extent(mask: NDArray[np.bool_], across: int) -> tuple[int, int]:
+    """Return start and length of a mask, looking across one of its axes."""
+    places = np.flatnonzero(mask.any(axis=across))
+    start = int(places[0])
+    return start, int(places[-1]) + 1 - start
+
+
+class CocoSplit:
+    """Write the images of one split one by one to ``root``, and their annotations at the end."""
+
+    def __init__(self, root: Path, split: str, description: str) -> None:
+        self._images = root / f"{split}2014"
+        self._images.mkdir(parents=True)
+        self._annotations = root / "annotations" / f"instances_{split}2014.json"
+        self._first_id = 1 + MAX_IMAGES * SPLITS.index(split)
+        self._content: dict[str, Any] = {
+            "info": {"description": description},
+            "licenses": [],
+            "images": [],
+            "annotations": [],
+            "categories": [
+                {"id": c, "name": name, "supercategory": name.split("_")[1]}
+                for c, name in enumerate(SCENE_CATEGORIES, start=1)
+            ],
         }
-        coco["annotations"].append(annotation)
+
+    def add(self, index: int, scene: Scene) -> Path:
+        """Write image ``index`` and return its path; its annotations describe the visible masks."""
+        image_id = self._first_id + index
+        path = self._images / f"{image_id:012d}.jpg"
+        # At 64-128 px, chroma subsampling would blur textures with colours that differ in hue.
+        Image.fromarray(scene.image).save(path, quality=JPEG_QUALITY, subsampling="4:4:4")
+
+        height, width = scene.instances.shape
+        image = {"id": image_id, "file_name": path.name, "width": width, "height": height}
+        self._content["images"].append({**image, "scene": scene.name})
+        annotations = self._content["annotations"]
+        for k, item in enumerate(scene.objects, start=1):
+            mask = scene.instances == k
+            annotation = {
+                # From 1, as ids of images: pycocotools takes 0 for "no match".
+                "id": self._first_id + len(annotations),
+                "image_id": image_id,
+                "category_id": item.category + 1,
+                "iscrowd": 0,
+                "area": item.visible,
+                "bbox": list(tight_box(mask)),
+                "segmentation": encode_mask(mask),
+            }
+            annotations.append(annotation)
+        return path
+
+    def write_annotations(self) -> None:
+        """Write the annotations of all images."""
+        self._annotations.parent.mkdir(exist_ok=True)
+        self._annotations.write_text(_to_json(self._content))
 
 
 def _is_difficult(item: SceneObject) -> bool:
@@ -212,9 +235,11 @@ class VocDevkit:
         name = image_path.stem
         shutil.copyfile(image_path, self._root / "JPEGImages" / image_path.name)
         (self._root / "Annotations" / f"{name}.xml").write_text(_to_xml(image_path.name, scene))
+
         class_of = np.array([0, *(item.category + 1 for item in scene.objects)], np.uint8)
         self._write_labels("SegmentationClass", name, class_of[scene.instances])
         self._write_labels("SegmentationObject", name, scene.instances)
+
         signs: dict[int, int] = {}
         for item in scene.objects:
             signs[item.category] = max(signs.get(item.category, 0), int(not _is_difficult(item)))

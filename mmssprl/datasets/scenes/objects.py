@@ -15,7 +15,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-MIN_SCALE, MAX_SCALE = 0.1, 0.6
+MIN_SCALE = 0.1
+MAX_SCALE = 0.6
 """Range of an object's diameter (of its circumscribed circle) over the image side."""
 
 _SUPERSAMPLING = 4
@@ -120,12 +121,15 @@ def draw_pose(rng: np.random.Generator, shape: str, size_px: int) -> Pose:
     scale = MIN_SCALE * (MAX_SCALE / MIN_SCALE) ** (rng.random() ** 0.65)
     radius = scale / 2 * size_px
     center = rng.uniform(radius / 2, size_px - radius / 2, 2)
+
     # Stretched to an aspect (width over height), then turned clockwise, in radians.
-    angle, aspect = rng.uniform(-0.5, 0.5), rng.uniform(0.85, 1.18)
-    cos, sin = np.cos(angle), np.sin(angle)
-    matrix = np.array([(cos, -sin), (sin, cos)]) @ np.diag([np.sqrt(aspect), 1 / np.sqrt(aspect)])
+    angle = rng.uniform(-0.5, 0.5)
+    aspect = rng.uniform(0.85, 1.18)
+    turn = np.array([(np.cos(angle), -np.sin(angle)), (np.sin(angle), np.cos(angle))])
+    matrix = turn @ np.diag([np.sqrt(aspect), 1 / np.sqrt(aspect)])
     contours = [contour @ matrix.T for contour in OUTLINES[shape]]
     reach = max(float(np.linalg.norm(contour, axis=1).max()) for contour in contours)
+
     left, top = (int(np.floor(c - radius)) - 1 for c in center)
     side = int(np.ceil(2 * radius)) + 3
     placed = [contour / reach * radius + center - (left, top) for contour in contours]
@@ -146,12 +150,23 @@ def _rasterize(contours: list[Contour], side: int) -> Array:
 
 def clip_box(left: int, top: int, side: int, size_px: int) -> tuple[Window, Window]:
     """Return the part of a square box inside the image, as windows of the image and the box."""
-    image, box = [], []
-    for start in (top, left):
-        low, high = max(start, 0), max(min(start + side, size_px), 0)
-        image.append(slice(low, high))
-        box.append(slice(low - start, high - start))
-    return (image[0], image[1]), (box[0], box[1])
+    rows, box_rows = _clip_line(top, side, size_px)
+    columns, box_columns = _clip_line(left, side, size_px)
+    return (rows, columns), (box_rows, box_columns)
+
+
+def _clip_line(start: int, side: int, size_px: int) -> tuple[slice, slice]:
+    """Return the part of a box's side inside the image, from the image's and the box's edge."""
+    low = max(start, 0)
+    high = max(min(start + side, size_px), 0)
+    return slice(low, high), slice(low - start, high - start)
+
+
+def turned(x: Field, y: Field, angle: float) -> tuple[Field, Field]:
+    """Return the coordinates after a turn by ``angle`` in radians."""
+    cos = np.float32(np.cos(angle))
+    sin = np.float32(np.sin(angle))
+    return cos * x - sin * y, sin * x + cos * y
 
 
 def _bands(t: Field, period: float, phase: float) -> Field:
@@ -165,7 +180,8 @@ def _striped(u: Field, v: Field, rng: np.random.Generator) -> Field:
 
 def _checked(u: Field, v: Field, rng: np.random.Generator) -> Field:
     period = 1.15 * _period(rng)
-    rows, columns = _bands(v, period, rng.random()), _bands(u, period, rng.random())
+    rows = _bands(v, period, rng.random())
+    columns = _bands(u, period, rng.random())
     return np.sign(rows * columns) * np.minimum(np.abs(rows), np.abs(columns))
 
 
@@ -211,9 +227,8 @@ def texture_share(
     texture: str, u: Field, v: Field, *, radius_px: float, rng: np.random.Generator
 ) -> Field:
     """Draw the share [0, 1] of the second colour; ``radius_px`` sets the width of the borders."""
-    slant = rng.uniform(-0.35, 0.35)
-    cos, sin = np.float32(np.cos(slant)), np.float32(np.sin(slant))
-    distance = TEXTURES[texture](cos * u - sin * v, sin * u + cos * v, rng)
+    slanted_u, slanted_v = turned(u, v, rng.uniform(-0.35, 0.35))
+    distance = TEXTURES[texture](slanted_u, slanted_v, rng)
     return np.clip(0.5 + distance * np.float32(radius_px), 0.0, 1.0)
 
 
@@ -221,6 +236,7 @@ def _color(rng: np.random.Generator, luma: float) -> NDArray[np.float32]:
     """Draw a colour (3,) in [0, 255] of exactly the given luma and any hue and saturation."""
     direction = rng.standard_normal(3)
     direction -= _LUMA @ direction
+    # Steps in this direction that take R, G and B to the end of their range.
     room = np.where(direction > 0, 255 - luma, luma) / np.maximum(np.abs(direction), 1e-9)
     return (luma + rng.uniform(0.1, 0.75) * room.min() * direction).astype(np.float32)
 

@@ -13,7 +13,8 @@ from ..labels.labelled_images import LabelledImage, Object
 class LoadLabelMap(BaseTransform):
     """Read ``gt_seg_map``, uint8 (H, W), from ``seg_map_path``, or draw it from ``objects``.
 
-    ``seg_map_colours`` and ``seg_map_orientation`` are those of ``LabelledImage``.
+    ``seg_map_colours`` and ``seg_map_orientation`` have the meaning of ``mask_colours`` and
+    ``mask_orientation`` in ``LabelledImage``.
 
     ``objects`` are dicts of the fields of ``Object`` in pixels of an image of ``width`` and
     ``height``. Results without either key are returned unchanged.

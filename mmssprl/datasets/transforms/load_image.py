@@ -24,7 +24,7 @@ class LoadImage(BaseTransform):
 
     - img_path (str)
 
-    **Added Keys:** those of ``image_fields``.
+    **Added Keys:** The fields that ``image_fields`` returns.
 
     Raises:
         ValueError: The image cannot be read.

@@ -32,10 +32,12 @@ class PasteCrop(PyramidCrop):
 
     def transform(self, results: dict) -> dict[str, Any]:
         """Cut two crops and the background from ``results['img']``."""
-        cropper, px = self.cropper_of(results), self.layout.image_px
-        height, width, _ = cropper.image.shape
+        cropper = self.cropper_of(results)
+        px = self.layout.image_px
         canvases = np.zeros((3, px, px, 3), np.uint8)
         boxes = [self._paste(cropper, canvas) for canvas in canvases[:2]]
+
+        height, width, _ = cropper.image.shape
         canvases[2] = cropper.crop((0, 0, height, width), (px, px))
         return {
             "inputs": [torch.from_numpy(canvases).permute(0, 3, 1, 2)],
@@ -44,9 +46,11 @@ class PasteCrop(PyramidCrop):
 
     def _paste(self, cropper: Cropper, canvas: np.ndarray) -> tuple[int, int, int, int]:
         """Paste a random crop onto a canvas (px, px, 3); return its left, top, right, bottom."""
-        rng, px = cropper.rng, len(canvas)
+        rng = cropper.rng
         image_height, image_width, _ = cropper.image.shape
         box = draw_box(image_height, image_width, self.layout.image_area, rng, _ASPECT)
+
+        px = len(canvas)
         height, width = _draw_size(box, px, rng)
         y, x = (int(rng.integers(px - side + 1)) for side in (height, width))
         canvas[y : y + height, x : x + width] = cropper.crop(box, (height, width))

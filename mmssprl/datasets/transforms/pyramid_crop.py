@@ -6,6 +6,7 @@ Arrays are (height, width, channel), the layout of the resize kernel.
 
 import math
 from collections.abc import Mapping
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -35,8 +36,8 @@ class PyramidCrop(BaseTransform):
     Image and small views are independent RandomResizedCrops. Each patch level takes ONE
     RandomResizedCrop for both views, divides it into its grid, and visits rows and columns in a
     random order. Each view takes its own random crop inside the cell, so that patch p of both views
-    shows the same cell. The shared crop and the order are those of the released recipe; the paper
-    does not describe them. A level with ``num_sampled`` visits only that many cells, drawn for each
+    shows the same cell. The shared crop and the order follow the released recipe; the paper does
+    not describe them. A level with ``num_sampled`` visits only that many cells, drawn for each
     image and step: our extension.
 
     The preprocessor flips, recolours and blurs on the device. Resizing is bilinear and antialiased;
@@ -101,19 +102,21 @@ class PyramidCrop(BaseTransform):
     def transform(self, results: dict) -> dict[str, Any]:
         """Cut all views from ``results['img']``."""
         cropper = self.cropper_of(results)
-        inputs, places = [], []
+        inputs = []
+        places = []
         for group in self.layout.groups:
             # One array for all slots of a size, so that workers send fewer tensors.
             crops = cropper.empty(group.num_crops, group.px)
-            of_group: list[Place] = []
+            shown: list[Place] = []
             for slot in group.slots:
-                of_group += self._cut(cropper, slot, crops[slot.start : slot.stop])
+                shown += self._cut(cropper, slot, crops[slot.start : slot.stop])
             inputs.append(torch.from_numpy(crops).permute(0, 3, 1, 2))  # (N_g, C, px, px), a view
-            places.append(of_group)
+            places.append(shown)
         if not self.with_places:
             return {"inputs": inputs}
-        of_groups = [torch.tensor(each, dtype=torch.float32) for each in places]
-        return {"inputs": inputs, "data_samples": {"places": of_groups}}
+
+        tensors = [torch.tensor(each, dtype=torch.float32) for each in places]
+        return {"inputs": inputs, "data_samples": {"places": tensors}}
 
     def _cut(self, cropper: "Cropper", slot: ViewSlot, out: np.ndarray) -> list[Place]:
         """Fill ``out`` (V * P, px, px, 3) with the crops of one slot, and return their boxes."""
@@ -123,6 +126,7 @@ class PyramidCrop(BaseTransform):
             resized = cropper.random_resized_crop(level.area, level.resize_px)
             corners = _cut_patches(resized, level, cropper.rng, out)
             return _places_of_patches(corners, level, cropper.place) if self.with_places else []
+
         area = self.layout.image_area if slot.role == "image" else self.layout.small_area
         places = []
         for crop in out:  # (px, px, 3), written in place
@@ -132,7 +136,7 @@ class PyramidCrop(BaseTransform):
 
     def cropper_of(self, results: dict) -> "Cropper":
         """Return a ``Cropper`` of the image of a sample, with its seed."""
-        return Cropper(_as_array(results["img"]), self._rng(results))
+        return Cropper(as_array(results["img"]), self._rng(results))
 
     def _rng(self, results: dict) -> np.random.Generator:
         if "crop_seed" in results:
@@ -167,10 +171,12 @@ class Cropper:
 
     def crop(self, box: Box, size: tuple[int, int]) -> np.ndarray:
         """Return a box of the image, resized to ``size``: (height, width, C)."""
-        (top, left, height, width), channels = box, self.image.shape[2]
+        top, left, height, width = box
         self.place = (left, top, left + width, top + height)
+
         # Copied to a contiguous channel-last batch of one, which the resize kernel takes as it is.
         # A slice would take twice the time, for two conversions of its layout.
+        channels = self.image.shape[2]
         crop = self._buffer[: height * width * channels].reshape(1, height, width, channels)
         crop[0] = self.image[top : top + height, left : left + width]
         resized = interpolate(  # of (1, C, height, width)
@@ -179,8 +185,8 @@ class Cropper:
         return resized[0].permute(1, 2, 0).numpy()
 
 
-def _as_array(image: Tensor | np.ndarray) -> np.ndarray:
-    """Return a view (H, W, C) of the image."""
+def as_array(image: Tensor | np.ndarray) -> np.ndarray:
+    """Return a view (H, W, C) of an image, or raise ValueError for anything else."""
     array = np.moveaxis(image.numpy(), 0, -1) if isinstance(image, Tensor) else image
     if (
         not isinstance(array, np.ndarray)
@@ -210,6 +216,7 @@ def draw_box(
     """
     low, high = aspects
     y, x = rng.random(2).tolist()  # position, as fractions of the free room
+
     # All tries in one call, because single draws take longer than copying the crop.
     for u, v in rng.random((_NUM_TRIES, 2)).tolist():
         # u picks the area in pixels, v the aspect: w * h = target and w / h = aspect.
@@ -219,6 +226,7 @@ def draw_box(
         h = round(math.sqrt(target / aspect))
         if 0 < w <= width and 0 < h <= height:
             return int(y * (height - h + 1)), int(x * (width - w + 1)), h, w
+
     # All of the shorter side, and as much of the longer one as the aspect allows.
     w = min(width, max(1, round(height * high)))
     h = min(height, max(1, round(width / low)))
@@ -234,9 +242,11 @@ def _cut_patches(
     cells = _draw_cells(level, rng) * NUM_PYRAMIDS
     slack = level.cell_px - level.patch_px  # largest offset of a patch in its cell
     inside = rng.integers(slack + 1, size=(len(cells), 2)).tolist()
+
     corners = []
     for crop, (row, column), (down, right) in zip(out, cells, inside, strict=True):
-        y, x = level.cell_px * row + down, level.cell_px * column + right
+        y = level.cell_px * row + down
+        x = level.cell_px * column + right
         crop[:] = resized[y : y + level.patch_px, x : x + level.patch_px]
         corners.append((y, x))
     return corners
@@ -259,5 +269,6 @@ def _draw_cells(level: PyramidLevel, rng: np.random.Generator) -> list[tuple[int
     if level.is_sampled:
         sampled = rng.permutation(level.num_cells)[: level.num_patches].tolist()
         return [divmod(cell, level.grid) for cell in sampled]
-    rows, columns = (rng.permutation(level.grid).tolist() for _ in range(2))
-    return [(row, column) for row in rows for column in columns]
+    rows = rng.permutation(level.grid).tolist()
+    columns = rng.permutation(level.grid).tolist()
+    return list(product(rows, columns))

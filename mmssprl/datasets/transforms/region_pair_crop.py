@@ -46,13 +46,15 @@ class RegionPairCrop(PyramidCrop):
         box_px: tuple[int, int] = (64, 128),
         num_others: int = 3,
     ) -> None:
-        self.box_px, self.num_others = tuple(box_px), num_others
+        self.box_px = tuple(box_px)
+        self.num_others = num_others
         super().__init__(layout, with_places=True)
 
     def take_layout(self, layout: ViewLayout | Mapping) -> None:
         """Set the views. Raises ValueError if boxes do not fit into them."""
         super().take_layout(layout)
-        px, box_px = self.layout.image_px, self.box_px
+        px = self.layout.image_px
+        box_px = self.box_px
         if len(box_px) != 2 or not 1 <= box_px[0] <= min(box_px[1], _LEAST_SHARED * px):
             raise UserValueError(
                 f"box_px must be (low, high) with 1 <= low <= high, and low at most {_LEAST_SHARED}"
@@ -61,17 +63,18 @@ class RegionPairCrop(PyramidCrop):
 
     def transform(self, results: dict) -> dict[str, Any]:
         """Cut both views from ``results['img']``."""
-        cropper, px = self.cropper_of(results), self.layout.image_px
-        crops, places = cropper.empty(2, px), []
+        cropper = self.cropper_of(results)
+        px = self.layout.image_px
+        crops = cropper.empty(2, px)
+        places = []
         for crop, cut in zip(crops, self._draw_pair(cropper), strict=True):
             crop[:] = cropper.crop(cut, (px, px))
             places.append(cropper.place)
         first, second = np.array(places, float)
-        # In whole pixels of the first view, so that a mask covers exactly the box.
-        ends = np.maximum(first[:2], second[:2]), np.minimum(first[2:], second[2:])
-        shared = _to_view(np.concatenate(ends), first, px)
-        region = np.concatenate([np.ceil(shared[:2]), np.floor(shared[2:])])
-        box = _to_image(self._draw_boxes(region, 1, cropper.rng)[0], first, px)
+
+        shared = _shared_region(first, second, px)
+        box = _to_image(self._draw_boxes(shared, 1, cropper.rng)[0], first, px)
+
         view = np.array([0, 0, px, px], float)
         drawn = self._draw_boxes(view, self.num_others * _NUM_TRIES, cropper.rng)
         others = _unlike(drawn.reshape(-1, _NUM_TRIES, 4), _to_view(box, second, px))
@@ -91,12 +94,8 @@ class RegionPairCrop(PyramidCrop):
             first, second = (
                 draw_box(height, width, self.layout.image_area, cropper.rng) for _ in range(2)
             )
-            rows, columns = (
-                min(first[i] + first[i + 2], second[i] + second[i + 2]) - max(first[i], second[i])
-                for i in (0, 1)
-            )
             largest = max(first[2] * first[3], second[2] * second[3])
-            if max(0, rows) * max(0, columns) >= _LEAST_SHARED * largest:
+            if _shared_area(first, second) >= _LEAST_SHARED * largest:
                 return first, second
         return first, first
 
@@ -109,20 +108,47 @@ class RegionPairCrop(PyramidCrop):
         return np.concatenate([corners, corners + sides], axis=1)
 
 
+def _shared_area(first: Box, second: Box) -> int:
+    """Return the number of pixels that are in both boxes."""
+    rows, columns = (
+        min(first[i] + first[i + 2], second[i] + second[i + 2]) - max(first[i], second[i])
+        for i in (0, 1)
+    )
+    return max(0, rows) * max(0, columns)
+
+
+def _shared_region(first: np.ndarray, second: np.ndarray, px: int) -> np.ndarray:
+    """Return the part of the first view that the second one shows, too: a box (4,) of pixels."""
+    low = np.maximum(first[:2], second[:2])
+    high = np.minimum(first[2:], second[2:])
+    shared = _to_view(np.concatenate([low, high]), first, px)
+    # In whole pixels of the first view, so that a mask covers exactly the box.
+    return np.concatenate([np.ceil(shared[:2]), np.floor(shared[2:])])
+
+
 def _unlike(drawn: np.ndarray, box: np.ndarray) -> np.ndarray:
     """Return one box of each row of ``drawn`` (J, tries, 4): the first that avoids ``box``."""
     pairs = (torch.from_numpy(each.reshape(-1, 4)) for each in (drawn, box))
     iou = box_iou(*pairs).view(drawn.shape[:2]).numpy()
     # The first IoU below the limit, or else the lowest.
-    best = np.where((iou < _MOST_IOU).any(axis=1), (iou < _MOST_IOU).argmax(1), iou.argmin(1))
+    is_low = iou < _MOST_IOU
+    best = np.where(is_low.any(axis=1), is_low.argmax(axis=1), iou.argmin(axis=1))
     return drawn[np.arange(len(drawn)), best]
 
 
 def _to_view(boxes: np.ndarray, place: np.ndarray, px: int) -> np.ndarray:
-    corner, size = np.tile(place[:2], 2), np.tile(place[2:] - place[:2], 2)
-    return (boxes - corner) * px / size
+    return (boxes - _corner(place)) * px / _size(place)
 
 
 def _to_image(boxes: np.ndarray, place: np.ndarray, px: int) -> np.ndarray:
-    corner, size = np.tile(place[:2], 2), np.tile(place[2:] - place[:2], 2)
-    return corner + boxes * size / px
+    return _corner(place) + boxes * _size(place) / px
+
+
+def _corner(place: np.ndarray) -> np.ndarray:
+    """Return left and top of a place (4,), twice: for both ends of a box."""
+    return np.tile(place[:2], 2)
+
+
+def _size(place: np.ndarray) -> np.ndarray:
+    """Return width and height of a place (4,), twice: for both ends of a box."""
+    return np.tile(place[2:] - place[:2], 2)

@@ -14,7 +14,7 @@ from ...errors import UserOSError
 from ...pyramid import ViewLayout
 from ...registry import TRANSFORMS
 from ..image_identity import stamp_of
-from .pyramid_crop import PyramidCrop, _as_array
+from .pyramid_crop import PyramidCrop, as_array
 
 
 def grid_of(height: int, width: int, num_cells: int) -> tuple[int, int]:
@@ -55,14 +55,16 @@ class TeacherCrop(PyramidCrop):
 
     def transform(self, results: dict) -> dict[str, Any]:
         """Cut all views from ``results['img']`` and read its map."""
-        height, width, _ = _as_array(results["img"]).shape
         found = super().transform(results)
-        if self._shape is not None:
-            num_cells, size = self._shape
-            maps = self._read(results["sample_idx"], num_cells * size)
-            samples = found["data_samples"]
-            samples["maps"] = torch.from_numpy(maps).view(num_cells, size)
-            samples["sizes"] = torch.tensor([height, width, *grid_of(height, width, num_cells)])
+        if self._shape is None:
+            return found
+
+        num_cells, size = self._shape
+        maps = self._read(results["sample_idx"], num_cells * size)
+        height, width, _ = as_array(results["img"]).shape
+        samples = found["data_samples"]
+        samples["maps"] = torch.from_numpy(maps).view(num_cells, size)
+        samples["sizes"] = torch.tensor([height, width, *grid_of(height, width, num_cells)])
         return found
 
     def _read(self, index: int, length: int) -> np.ndarray:

@@ -82,10 +82,9 @@ class Planner:
             cfg = copy.deepcopy(row.pretrained_by)
             name = stem = Path(cfg.filename).stem
             weights = f"{name}_backbone.pth"  # files of a pre-training have its config's name
-        elif (
-            Source.of(row.start).is_supervised and self.asked.size != "paper"
-        ):  # torchvision's at full size
-            # The protocol that trains on all labels, from random weights.
+        elif Source.of(row.start).is_supervised and self.asked.size != "paper":
+            # The protocol that trains on all labels, from random weights. At full size the
+            # weights are torchvision's.
             protocol = next(p for p in PROTOCOLS[self.asked.size] if p.name == "semisup-100")
             cfg = config_of(protocol, replace(row, start=RANDOM), self.asked.gpus)
             name = SUPERVISED

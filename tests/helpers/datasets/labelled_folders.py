@@ -11,7 +11,8 @@ from pycocotools import mask as run_lengths
 
 from mmssprl.datasets.labels import find_labels
 
-WIDTH, HEIGHT = 48, 40
+WIDTH = 48
+HEIGHT = 40
 CLASSES = ("disc", "square")
 COLOURS = ((40, 220, 40), (220, 40, 40))
 
@@ -55,14 +56,16 @@ def mask_of(index, shape):
 
 def write_image(path, index, shapes=None):
     pixels = np.random.default_rng(index).integers(90, 130, (HEIGHT, WIDTH, 3)).astype(np.uint8)
-    for shape in shapes_of(index) if shapes is None else shapes:
+    shown = shapes_of(index) if shapes is None else shapes
+    for shape in shown:
         pixels[mask_of(index, shape)] = COLOURS[shape]
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.fromarray(pixels).save(path, quality=95)
 
 
 def coco_content(names, first=0):
-    images, annotations = [], []
+    images = []
+    annotations = []
     for number, name in enumerate(names):
         index = first + number
         images.append({"id": index, "file_name": name, "width": WIDTH, "height": HEIGHT})

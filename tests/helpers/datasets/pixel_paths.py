@@ -5,6 +5,7 @@ A way takes the folder of the images and yields pairs of a file name and its pix
 
 import json
 from functools import partial
+from itertools import product
 from unittest.mock import patch
 
 import numpy as np
@@ -22,12 +23,13 @@ from mmssprl.datasets.image_reading import FORMATS
 from mmssprl.features.extract import Images
 from mmssprl.finetuning import predict, scores
 
-WIDTH, HEIGHT = 48, 32
+WIDTH = 48
+HEIGHT = 32
 TURNED = ("JPEG", "PNG", "WEBP", "TIFF", "AVIF")
 """Formats with EXIF orientations."""
 CONFIGS = ROOT / "configs"
 TASKS = ("classify", "detect", "segment")
-LABELLED = [f"_base_/finetune_{task}{light}.py" for task in TASKS for light in ("", "_light")]
+LABELLED = [f"_base_/finetune_{task}{light}.py" for task, light in product(TASKS, ("", "_light"))]
 LABELLED += ["baselines/supervised_resnet18_scenes.py"]
 LABELLED += sorted(str(path.relative_to(CONFIGS)) for path in CONFIGS.glob("benchmarks/*/*.py"))
 """All configs that read labelled images."""
@@ -40,7 +42,8 @@ def write_images(folder):
     folder.mkdir()
     for name in FORMATS:
         suffix = {"JPEG": "jpg"}.get(name, name.lower())
-        for orientation in range(1, 9) if name in TURNED else (1,):
+        orientations = range(1, 9) if name in TURNED else range(1, 2)
+        for orientation in orientations:
             stored, exif = turned(image, orientation)
             options = {"exif": exif} if name in TURNED else {}
             stored.save(folder / f"{name}_{orientation}.{suffix}", name, **options)
@@ -174,7 +177,8 @@ def _predicted(task, folder):
     run.mkdir(exist_ok=True)
     cfg.dump(run / f"{task}.py")
     torch.save({}, run / "weights.pth")
-    model, drawn = _Model(), _Task()
+    model = _Model()
+    drawn = _Task()
     with (
         _scope_of(cfg),
         patch.object(predict, "load_model", lambda *args: model),
@@ -195,7 +199,8 @@ class _Model:
 
 
 class _Task:
-    name, classes = "any", ("one",)
+    name = "any"
+    classes = ("one",)
 
     def __init__(self):
         self.pictures = []

@@ -11,7 +11,8 @@ from mmssprl.distillation.maps import keep_maps
 from mmssprl.distillation.teacher_pass import MAPS, STATE
 
 OWN = "helpers.models.own_nets"
-PX, SIZE = 64, 4
+PX = 64
+SIZE = 4
 
 
 def keep(folder, teacher, images, **options):

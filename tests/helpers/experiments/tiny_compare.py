@@ -23,8 +23,11 @@ def rows(path):
 
 def cells(text):
     """The cells of all lines of tables in Markdown."""
-    lines = [line for line in text.splitlines() if line.startswith("|")]
-    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+    table = []
+    for line in text.splitlines():
+        if line.startswith("|"):
+            table.append([cell.strip() for cell in line.split("|")[1:-1]])
+    return table
 
 
 def comparison(work_dir, data, *, batch_size=8, log=lambda line: None, **changes):

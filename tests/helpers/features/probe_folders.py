@@ -47,7 +47,8 @@ def write_coco(tmp_path, *, mixed=False):
     """24 + 12 images, two of five with a wrong label if ``mixed``."""
     root = tmp_path / "coco"
     for split, count in (("train2014", 24), ("val2014", 12)):
-        images, annotations = [], []
+        images = []
+        annotations = []
         for i in range(count):
             write_image(root / split / f"{i}.jpg", contents(i), i)
             images.append({"id": i, "file_name": f"{i}.jpg", "height": 40, "width": 48})

@@ -5,7 +5,8 @@ from helpers.models.small_ssprl import BACKBONE, LAYOUT, model_cfg, packed_batch
 
 from mmssprl.registry import MODELS
 
-BATCH, CROPS = 4, (2, 9)  # two of 64 px; one small view and eight patches of 32 px
+BATCH = 4
+CROPS = (2, 9)  # two of 64 px; one small view and eight patches of 32 px
 
 
 def make_model(num_chunks=1, **head):
@@ -20,5 +21,5 @@ def crops_of(step=0, batch=BATCH):
 
 def relative_error(got, expected):
     """Error of all gradients together, because single ones may be sums that nearly cancel."""
-    a, b = (torch.cat([grads[name].flatten() for name in expected]) for grads in (got, expected))
-    return (a - b).norm() / b.norm()
+    difference = torch.cat([(got[name] - expected[name]).flatten() for name in expected])
+    return difference.norm() / torch.cat([grad.flatten() for grad in expected.values()]).norm()

@@ -29,7 +29,18 @@ class Net(nn.Module):
 
 GIVES = ("one_map", "maps", "named_maps", "vector", "tokens", "nothing", "size")
 one_map, maps, named_maps, vector, tokens, nothing, size = (partial(Net, g) for g in GIVES)
-with_width, number, narrow = (lambda width: width), (lambda: 3), (lambda: nn.Linear(2, 3))
+
+
+def with_width(width):
+    return width
+
+
+def number():
+    return 3
+
+
+def narrow():
+    return nn.Linear(2, 3)
 
 
 def with_record():

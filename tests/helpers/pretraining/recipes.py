@@ -18,6 +18,7 @@ def choose(method="ssprl", **kwargs):
 def config_of(recipe):
     """The whole config of a recipe, on images of which none is read."""
     images = UnlabeledImages.__new__(UnlabeledImages)
-    images.data_root, images.max_bad_share = "photos", 0.01
+    images.data_root = "photos"
+    images.max_bad_share = 0.01
     finish_config(recipe, images)
     return recipe.cfg

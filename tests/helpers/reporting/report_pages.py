@@ -18,7 +18,8 @@ class Page(HTMLParser):
 
     def __post_init__(self):
         super().__init__()
-        self._open, self._place = [], "head"
+        self._open = []
+        self._place = "head"
         self.feed(self.path.read_text())
         self.close()
         assert self._open == [], "every element is closed"

@@ -138,9 +138,11 @@ def assert_equal_runs(cut: Path, whole: Path, checkpoint: str) -> None:
 
 def logged(work_dir: Path) -> list[dict[str, Any]]:
     """Return the log lines of all starts, sorted by step."""
-    paths = work_dir.glob("*/vis_data/scalars.json")
-    lines = [json.loads(line) for path in paths for line in path.read_text().splitlines()]
-    kept = [{k: v for k, v in line.items() if k not in _BY_CLOCK} for line in lines]
+    kept = []
+    for path in work_dir.glob("*/vis_data/scalars.json"):
+        for text in path.read_text().splitlines():
+            line = json.loads(text)
+            kept.append({key: line[key] for key in line if key not in _BY_CLOCK})
     return sorted(kept, key=lambda line: (line["step"], sorted(line)))
 
 

@@ -11,6 +11,7 @@ from tools.dev.speed.runs import SyncCounter, collectives_per_step, run_config, 
 
 def waits():
     x = torch.arange(4.0)
+    above_one = x > 1
 
     def backward():
         doubled = 2 * x.clone().requires_grad_()
@@ -21,9 +22,9 @@ def waits():
         "item": x[0].item,
         "if": lambda: bool(x.sum() > 0),
         "nonzero": x.nonzero,
-        "mask": lambda: x[x > 1],
-        "assign by mask": lambda: x.clone().__setitem__(x > 1, torch.tensor(0.0)),
-        "masked_select": lambda: x.masked_select(x > 1),
+        "mask": lambda: x[above_one],
+        "assign by mask": lambda: x.clone().__setitem__(above_one, torch.tensor(0.0)),
+        "masked_select": lambda: x.masked_select(above_one),
         "equal": lambda: torch.equal(x, x + 1),
         **{"unique": x.unique, "tolist": x.tolist, "numpy": x.numpy, "cpu": x.cpu},
         "backward": backward,
