@@ -117,7 +117,8 @@ class TrainCommand(_OfConfig):
 
 def train(*, overwrite: bool, print_config: bool, **options: Any) -> None:
     """Train a config; the options are those of `train`."""
-    from ..engine.launch import launch, prepare_train_config, train_config_text
+    from ..engine.config_options import train_config_text
+    from ..engine.launch import launch, prepare_train_config
     from ..models import is_pretraining
     from ..reporting import report_run
     from ..saving.run_files import finished_line, finished_weights

@@ -111,7 +111,9 @@ class TestRefused:
             ({"state_dict": state, "ema": state}, "ema."),
         ):
             torch.save(content, tmp_path / "x.pth")
-            match = rf"init_cfg reads .*x\.pth is below .*{below}'; `convert` it, or .* `weights`"
+            match = (
+                rf"init_cfg reads .*x\.pth has it below .*{below}'; `convert` it, or .* `weights`"
+            )
             with pytest.raises(ValueError, match=match):
                 prepare_train_config(config, cfg_options=options)
             with_prefix = {"model.backbone.init_cfg": {**init, "prefix": below}}
