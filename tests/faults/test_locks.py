@@ -16,7 +16,7 @@ pytestmark = pytest.mark.fault
 
 HOLDER = """
 import os, time
-from mmssprl.system.one_run import hold_output, hold_work_dir
+from mmssprl.system.locks import hold_output, hold_work_dir
 with hold_work_dir("run"), hold_output("out.npz"), hold_output("out.csv"):
     print(os.getpid(), flush=True)
     time.sleep(60)
