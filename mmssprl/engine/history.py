@@ -35,9 +35,8 @@ def read_validations(run: str | Path, key: str) -> dict[int, float]:
     """Return a validation score by epoch; later logs win."""
     scores: dict[int, float] = {}
     for path in _logs(run):
-        for line in _lines(path):
-            if key in line and "lr" not in line:
-                scores[line["step"]] = line[key]
+        lines = [line for line in _lines(path) if key in line and "lr" not in line]
+        scores |= {line["step"]: line[key] for line in lines}
     return dict(sorted(scores.items()))
 
 

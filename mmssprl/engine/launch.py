@@ -222,7 +222,7 @@ def _build(
         if keep_record and is_main_process():
             record_run(cfg, runner.train_dataloader.dataset)
         if starts_new:
-            runner.logger.info(f"{cfg.work_dir} has no checkpoint yet: starting new.")
+            runner.logger.info(f"{cfg.work_dir} has no checkpoint yet: starting a new run.")
     return runner
 
 

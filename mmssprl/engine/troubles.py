@@ -71,10 +71,8 @@ class _Kind(NamedTuple):
         shown = [*takewhile(lambda r: name in r and self.sign(name, r), reversed(records))]
         if len(shown) < 3:
             return None
-        newest = shown[0]
-        oldest = shown[-1]
-        epochs = newest["epochs_done"] - oldest["epochs_done"]
-        share = newest["progress"] - oldest["progress"]
+        epochs = shown[0]["epochs_done"] - shown[-1]["epochs_done"]
+        share = shown[0]["progress"] - shown[-1]["progress"]
         is_long = epochs >= self.epochs and share >= self.share
         return counted(int(epochs), "epoch") if is_long else None
 

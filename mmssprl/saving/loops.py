@@ -132,11 +132,10 @@ class ResumableIterLoop(_Resumable, IterBasedTrainLoop):
     def _batches(self) -> Iterator[Any]:
         sampler = self._sampler
         while True:
-            if sampler is not None and sampler.is_endless:
-                passes = 0
-                done = self._iter
-            else:
-                passes, done = divmod(self._iter, len(self.dataloader))
+            is_endless = sampler is not None and sampler.is_endless
+            passes, done = (
+                (0, self._iter) if is_endless else divmod(self._iter, len(self.dataloader))
+            )
             if sampler is not None:
                 sampler.set_epoch(passes)
             self._skip(done)

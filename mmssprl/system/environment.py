@@ -8,6 +8,7 @@ import resource
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from subprocess import DEVNULL, CalledProcessError, check_output
 from typing import Any
@@ -56,9 +57,8 @@ def describe_environment(device: str) -> dict[str, Any]:
 
 def _installed_packages() -> dict[str, str]:
     """Return the versions of this package and of the installed packages that it uses."""
-    names: set[str] = set()
-    for family in FAMILIES.values():
-        names.update(map(distribution, family.values()))
+    specs = chain.from_iterable(family.values() for family in FAMILIES.values())
+    names = {distribution(spec) for spec in specs}
     versions = {name: installed_version(name) for name in (*_PACKAGES, *sorted(names))}
     return {"mmssprl": __version__} | {k: v for k, v in versions.items() if v is not None}
 

@@ -42,8 +42,9 @@ def check_folder(path: str | Path, name: str = "work_dir") -> Path:
     path = check_path(path, name, folder="a folder", writes=True)
     existing = next(each for each in (path, *path.absolute().parents) if each.exists())
     if not existing.is_dir():
-        text = f"{name} must be a folder, but {existing} is a file; give another."
-        raise UserFileExistsError(text)
+        raise UserFileExistsError(
+            f"{name} must be a folder, but {existing} is a file; give another."
+        )
     if not os.access(existing, os.W_OK):
         raise UserPermissionError(
             f"{path} must be a folder that you may write to, but {existing} is not; choose another "
@@ -64,6 +65,7 @@ def whole_file(path: str | Path, mode: str = "w", *, synced: bool = True) -> Ite
     # Names that are not UTF-8 are written as on the disk.
     encoding = None if "b" in mode else "utf-8"
     errors = encoding and "surrogateescape"
+
     try:
         with part.open(mode, encoding=encoding, errors=errors) as file:
             yield file

@@ -75,6 +75,7 @@ class _Signals:
         if self._is_watched or threading.current_thread() is not threading.main_thread():
             yield
             return
+
         handlers = {number: signal.getsignal(number) for number in _SIGNALS}
         # Ignored signals stay ignored, as under nohup.
         taken = [number for number in _SIGNALS if handlers[number] is not signal.SIG_IGN]
@@ -115,6 +116,7 @@ class _Signals:
         ``advice`` returns how to resume, for the line of a process that is stuck.
         """
         if self._is_watched and not self._is_noted:
+            # No call among these lines: Python handles a signal that comes meanwhile after them.
             self._is_noted = True
             self._launches = launches
             self._advice = advice
