@@ -1,4 +1,4 @@
-"""Start train.py or test.py in several processes; the arguments are those of torchrun."""
+"""Start train.py or test.py in several processes, with the arguments of torchrun."""
 
 import sys
 from pathlib import Path

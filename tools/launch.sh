@@ -45,8 +45,8 @@ run_torch() {  # PROCESSES SCRIPT ARGS...
         "$TOOLS/$script" "$@" --launcher pytorch
 }
 
-# Start the tasks and wait for them; with BATCH=1 submit a job that does, and that resumes by itself
-# when it has run into its time limit or was preempted.
+# Start the tasks and wait for them; with BATCH=1 submit a job that does, and that is resumed
+# after its time limit or a preemption.
 run_slurm() {  # PARTITION JOB_NAME SCRIPT ARGS...
     local partition="$1" job="$2" script="$3" gpus="${GPUS:-8}" per_node
     shift 3

@@ -6,7 +6,7 @@
 # environment:
 #   GPUS (default 8), GPUS_PER_NODE (GPUS, at most 8), or CPU_TASKS for nodes without GPUs
 #   CPUS_PER_TASK (5), PORT (by the job's number), PYTHON
-#   BATCH=1 submits a job that saves and resumes by itself after its time limit or a preemption
+#   BATCH=1 submits a job that saves, and is resumed after its time limit or a preemption
 #   SAVE_BEFORE (120): seconds before the time limit at which it saves
 #   SRUN_ARGS: more options of srun, and of sbatch with BATCH=1
 #

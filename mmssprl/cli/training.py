@@ -121,7 +121,8 @@ class TrainCommand(_OfConfig):
 
 def train(asked: TrainCommand, launcher: "Launcher") -> None:
     """Train a config, or print it."""
-    from ..engine.launch import launch, prepare_train_config, train_config_text
+    from ..engine.config_options import train_config_text
+    from ..engine.launch import launch, prepare_train_config
     from ..models import is_pretraining
     from ..reporting import report_run
     from ..saving.run_files import finished_line, finished_weights

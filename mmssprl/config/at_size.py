@@ -16,8 +16,14 @@ from .reading import read_config_file, refuse
 from .shipped import SIZES
 
 _OF_SIZE = (
-    *("in_channels", "num_prototypes", "num_patch_prototypes", "epsilon"),
-    *("queue_length", "patch_queue_length", "queue_start_epoch", "freeze_epochs"),
+    "in_channels",
+    "num_prototypes",
+    "num_patch_prototypes",
+    "epsilon",
+    "queue_length",
+    "patch_queue_length",
+    "queue_start_epoch",
+    "freeze_epochs",
 )
 """Fields of a SinkhornHead that depend on data, network and optimizer, not on the method."""
 _OF_LOADING = ("num_workers", "persistent_workers", "pin_memory")
@@ -32,9 +38,9 @@ def read_at_size(config: str | Path, size: str | None = None) -> Config:
 def at_size(cfg: Config, size: str) -> Config:
     """Return the form of a method's config at a size: ``scenes``, ``photos`` or ``photos-gpu``.
 
-    Data, augmentation, network, optimizer and schedule come from ssprl_resnet18_SIZE.py. Model,
-    views and crops stay those of the method. The config's ``small`` sets further values by dotted
-    key; a list has one value for each size. A config that trains on labels takes the network only.
+    Data, augmentation, network, optimizer and schedule come from ssprl_resnet18_SIZE.py. The method
+    keeps its model, views and crops. The config's ``small`` sets further values by dotted key; a
+    list has one value for each size. A config that trains on labels takes the network only.
 
     Raises:
         ValueError: Unknown size, a model without views, or a grid that the size does not have.
@@ -48,6 +54,7 @@ def at_size(cfg: Config, size: str) -> Config:
         filename=name_at_size(cfg.filename or "config", size),
         cfg_text=f"# {cfg.filename}, at size {size}\n",
     )
+
     small = dict(cfg.get("small") or {})
     warmup_epochs = small.pop("warmup_epochs", 0)
     each = SIZES.index(size)
@@ -55,6 +62,7 @@ def at_size(cfg: Config, size: str) -> Config:
     made.merge_from_dict(values)
     if warmup_epochs:
         _warm_up(made, warmup_epochs)
+
     if "layout" in made:
         made.layout = copy.deepcopy(made.model.layout)
     return made
@@ -68,32 +76,41 @@ def name_at_size(config: str | Path, size: str) -> str:
 def _pretraining(cfg: Config, base: Config) -> dict[str, Any]:
     if "layout" not in cfg.model:
         refuse(cfg, "model.layout", "it must be set, as a size changes the views; add it.")
-    found, model, small = base.to_dict(), cfg.to_dict()["model"], base.to_dict()["model"]
-    views, levels = model["layout"], {each["grid"]: each for each in small["layout"]["levels"]}
-    for own in views["levels"]:
-        if own["grid"] not in levels:
-            grids = " and ".join(map(str, levels))
-            reason = f"sizes have the grids {grids}, but got {own['grid']}; leave the level out."
-            refuse(cfg, "model.layout.levels", reason)
-    model["layout"] = {
-        **views,
-        **small["layout"],
-        **{name: views[name] for name in ("num_small", "small_area") if name in views},
-        "levels": [{**own, **levels[own["grid"]]} for own in views["levels"]],
-    }
+    found = base.to_dict()
+    small = found["model"]
+    model = cfg.to_dict()["model"]
+
+    model["layout"] = _layout(cfg, model["layout"], small["layout"])
     kind = model["data_preprocessor"]["type"]
     model["data_preprocessor"] = {**small["data_preprocessor"], "type": kind}
     model["backbone"] = small["backbone"]
     widths = {k: v for k, v in small["neck"].items() if k != "type"}
     model["neck"] = {**model["neck"], **widths}
-    if own_head := model.get("head"):
-        kept = {name: value for name, value in own_head.items() if name not in _OF_SIZE}
-        sized = {name: small["head"][name] for name in _OF_SIZE if name in small["head"]}
-        model["head"] = {**kept, **{k: v for k, v in sized.items() if k in own_head}}
+    if head := model.get("head"):
+        kept = {name: value for name, value in head.items() if name not in _OF_SIZE}
+        sized = [name for name in _OF_SIZE if name in head and name in small["head"]]
+        model["head"] = kept | {name: small["head"][name] for name in sized}
+
     found["model"] = model
     found["train_dataloader"]["dataset"]["pipeline"] = cfg.train_dataloader.dataset.pipeline
     found |= {key: cfg.get(key) for key in ("sync_bn", "custom_hooks")}
     return found
+
+
+def _layout(cfg: Config, views: dict[str, Any], small: dict[str, Any]) -> dict[str, Any]:
+    """Return the method's views in the pixels of a size."""
+    levels = {each["grid"]: each for each in small["levels"]}
+    for own in views["levels"]:
+        if own["grid"] not in levels:
+            grids = " and ".join(map(str, levels))
+            reason = f"sizes have the grids {grids}, but got {own['grid']}; leave the level out."
+            refuse(cfg, "model.layout.levels", reason)
+    return {
+        **views,
+        **small,
+        **{name: views[name] for name in ("num_small", "small_area") if name in views},
+        "levels": [{**own, **levels[own["grid"]]} for own in views["levels"]],
+    }
 
 
 def _labelled(cfg: Config, base: Config) -> dict[str, Any]:

@@ -48,9 +48,11 @@ def explain_build_errors(cfg: Config, first_step: FirstStepHook | None = None) -
     except Exception as error:
         if (first_step is not None and first_step.is_done) or is_of_shared_memory(error):
             raise
+
         cause = error.__cause__ or error.__context__
         if isinstance(cause, UserError) and str(cause) in str(error):
             error = cause  # mmengine adds the name of the hook
+
         key = _key_of(cfg, getattr(error, "built_from", None))
         if isinstance(error, UserError):
             add_place(error, cfg, key)
@@ -64,7 +66,7 @@ def explain_build_errors(cfg: Config, first_step: FirstStepHook | None = None) -
 def _key_of(cfg: Config, spec: Any) -> str:
     """Return the key of the part that a dict was made from, "" if unknown.
 
-    Builders may have added fields. Of equal parts, one of a training comes first.
+    Builders may have added fields. Of equal parts, the one that a training uses comes first.
     """
     found = [
         (len(part), not key.startswith("test_"), key)

@@ -1,7 +1,7 @@
 """The config keys that a run reads."""
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from mmengine.config import Config
@@ -9,10 +9,15 @@ from mmengine.runner import Runner
 
 from ..registry import RUNNERS, class_of
 
-_READ_BY_RUNNER = (
-    *("model_wrapper_cfg", "find_unused_parameters", "sync_bn", "compile", "runner_type"),
-    *("activation_checkpointing", "efficient_conv_bn_eval"),
-)
+_READ_BY_RUNNER = {
+    "model_wrapper_cfg",
+    "find_unused_parameters",
+    "sync_bn",
+    "compile",
+    "runner_type",
+    "activation_checkpointing",
+    "efficient_conv_bn_eval",
+}
 """Keys that mmengine's runner reads besides the arguments of its constructor."""
 ELSEWHERE = {"launcher", "custom_imports"}
 """Arguments of the runner that are set by the command line or the file, not as a key."""
@@ -20,12 +25,14 @@ ELSEWHERE = {"launcher", "custom_imports"}
 
 def used_keys(cfg: Config) -> set[str]:
     """Return the top-level keys that a run reads."""
+    keys = {"weights", "save_every", "num_threads"} | _READ_BY_RUNNER
     kinds = [Runner]
     if cfg.get("runner_type"):
         kinds.append(class_of(cfg.runner_type, RUNNERS) or Runner)
-    keys = {key for kind in kinds for key in inspect.signature(kind.__init__).parameters}
-    keys |= {*_READ_BY_RUNNER, "weights", "save_every", "num_threads"}
+    for kind in kinds:
+        keys.update(inspect.signature(kind.__init__).parameters)
     keys -= {"self", "cfg", *ELSEWHERE}
+
     model = cfg.get("model")
     if isinstance(model, Mapping) and model.get("data_preprocessor"):
         keys.discard("data_preprocessor")  # the model's own wins
@@ -37,8 +44,12 @@ def walk_used(cfg: Config) -> Iterator[tuple[str, Any]]:
 
     def walk(node: Any, path: str) -> Iterator[tuple[str, Any]]:
         yield path, node
-        items = node.items() if isinstance(node, Mapping) else ()
-        for key, child in enumerate(node) if isinstance(node, list) else items:
+        children: Iterable[tuple[Any, Any]] = ()
+        if isinstance(node, Mapping):
+            children = node.items()
+        elif isinstance(node, list):
+            children = enumerate(node)
+        for key, child in children:
             yield from walk(child, f"{path}.{key}")
 
     for name in sorted(used_keys(cfg) & cfg.keys()):

@@ -31,6 +31,7 @@ def merge_options(cfg: Config, options: Mapping[str, Any], *, flag: str = "--cfg
     """
     if any(".pipeline." in key for key in options):  # it may replace a part of its layout
         hand_on_layout(cfg)
+
     for key in options:
         if key.partition(".")[0] not in used_keys(cfg):
             _refuse_unused(cfg, key, flag)
@@ -41,6 +42,7 @@ def merge_options(cfg: Config, options: Mapping[str, Any], *, flag: str = "--cfg
                 f"{flag} {key}: {options[key]!r:.80} does not fit the config ({one_line(error)}); "
                 "correct the key, or give a value of the same kind."
             ) from error
+
     cfg.merge_from_dict(dict(options))
     hand_on_layout(cfg)
 
@@ -66,9 +68,10 @@ def _refuse_unused(cfg: Config, key: str, flag: str) -> NoReturn:
     for path, _ in walk_used(cfg):
         if "." in path:
             places.setdefault(path.rpartition(".")[2], []).append(path)
+
     # A helper such as base_lr is the value of lr.
-    last_word, meant = name.rpartition("_")[2], _nearest(name, places)
-    found = next((places[each] for each in (name, last_word, meant) if each in places), [])
+    meant = (name, name.rpartition("_")[2], _nearest(name, places))
+    found = next((places[each] for each in meant if each in places), [])
     keys = ", ".join(f"{place}.{rest}" if rest else place for place in found[:_MAX_NAMED])
     remedy = f"set {keys} instead" if keys else "look up the right key in the config"
     raise UserValueError(f"{flag} {name} changes nothing, as no run reads {name!r}; {remedy}.")

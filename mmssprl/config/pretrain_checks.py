@@ -10,18 +10,21 @@ from .reading import refuse
 
 
 def check_pretraining(cfg: Config) -> None:
-    """Refuse gradient accumulation, and a ``PyramidCrop`` whose layout is not the model's."""
+    """Refuse gradient accumulation, and a ``PyramidCrop`` with another layout than the model."""
     method = pretraining_class(cfg)
     if method is None:
         return
+
     counts = (cfg.get("optim_wrapper") or {}).get("accumulative_counts", 1)
     if counts != 1:
         remedy = ", or set model.num_chunks" if method.takes_num_chunks else ""
         reason = f"it must be 1 in pre-training, but got {counts!r}; leave it out{remedy}."
         refuse(cfg, "optim_wrapper.accumulative_counts", reason)
+
     for i, crop in pyramid_crops(cfg):
         try:
-            own, views = (ViewLayout.build(each.layout) for each in (crop, cfg.model))
+            own = ViewLayout.build(crop.layout)
+            views = ViewLayout.build(cfg.model.layout)
         except (AttributeError, UserError):
             continue  # no layout, or an invalid one, which its class reports
         if own != views:

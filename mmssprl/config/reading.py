@@ -35,7 +35,8 @@ def add_place(error: UserError, cfg: Config, key: str) -> None:
     if not str(error).startswith(f"{cfg.filename}: "):
         text = text_of(error)
         text = text if "; " in text else f"{text.removesuffix('.')}; {remedy_at(key)}"
-        error.args, error.is_placed = (placed(cfg, key, text),), True
+        error.args = (placed(cfg, key, text),)
+        error.is_placed = True
 
 
 def one_line(error: BaseException) -> str:
@@ -68,10 +69,12 @@ def _explain(error: Exception, path: Path) -> UserError:
         remedy = "install the module, or add its folder to PYTHONPATH"
         # An error of custom_imports would list all of Python's path.
         error = error.__cause__ if isinstance(error.__cause__, ImportError) else error
+
     if isinstance(error, SyntaxError):  # mmengine does not say whether the file or a base fails
         return kind(
             f"{path}: line {error.lineno} of it or of a _base_: {error.msg}; edit that line."
         )
+
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if frame.name == "<module>" and Path(frame.filename).is_file():
             own = path if Path(frame.filename).absolute() == path.absolute() else frame.filename

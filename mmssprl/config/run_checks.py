@@ -29,8 +29,12 @@ from .reading import one_line, refuse
 _DENSE_PACKAGES = {"mmdet": "mmdet", "mmseg": "mmsegmentation"}
 """Package to install, by registry scope."""
 _HEADS = (
-    *("head", "bbox_head", "roi_head.bbox_head", "roi_head.mask_head"),
-    *("decode_head", "auxiliary_head"),
+    "head",
+    "bbox_head",
+    "roi_head.bbox_head",
+    "roi_head.mask_head",
+    "decode_head",
+    "auxiliary_head",
 )
 
 
@@ -49,20 +53,25 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
             f"{cfg.filename} needs {missing}, but it is not installed; "
             "pip install -r requirements/transfer.txt."
         )
+
     _check_kinds(cfg)
     if "train" in splits:
         check_pretraining(cfg)
-        optimizer = (cfg.get("optim_wrapper") or {}).get("optimizer") or {}
-        name = optimizer.get("type") if isinstance(optimizer, Mapping) else None
-        if isinstance(name, str) and OPTIMIZERS.get(name) is None:  # mmengine would call None
-            known = meant(name, registry.OPTIMIZERS.module_dict, "; take SGD, AdamW or LARC.")
-            reason = f"there is no optimizer {name!r}{known}"
-            refuse(cfg, "optim_wrapper.optimizer.type", reason)
+        _check_optimizer(cfg)
     for split in splits:
         loader = cfg.get(f"{split}_dataloader")
         if isinstance(loader, Mapping) and loader.get("dataset"):
             for dataset in _leaves(loader["dataset"]):
                 _check_paths(cfg, dataset, f"{split}_dataloader", scope)
+
+
+def _check_optimizer(cfg: Config) -> None:
+    optimizer = (cfg.get("optim_wrapper") or {}).get("optimizer") or {}
+    name = optimizer.get("type") if isinstance(optimizer, Mapping) else None
+    if isinstance(name, str) and OPTIMIZERS.get(name) is None:  # mmengine would call None
+        known = meant(name, registry.OPTIMIZERS.module_dict, "; take SGD, AdamW or LARC.")
+        reason = f"there is no optimizer {name!r}{known}"
+        refuse(cfg, "optim_wrapper.optimizer.type", reason)
 
 
 def _check_kinds(cfg: Config) -> None:
@@ -74,8 +83,10 @@ def _check_kinds(cfg: Config) -> None:
         if bool not in kinds and not isinstance(value, tuple(kinds)):
             names = " or ".join(kind.__name__ for kind in kinds if kind is not type(None))
             refuse(cfg, key, f"it must be a {names}, but is {value!r:.80}; replace it.")
-        for i, part in enumerate(value if isinstance(value, list) else ()):
-            _require_part(cfg, f"{key}.{i}", part)
+        if isinstance(value, list):
+            for i, part in enumerate(value):
+                _require_part(cfg, f"{key}.{i}", part)
+
     backbone = cfg.model.get("backbone") if isinstance(cfg.get("model"), Mapping) else None
     if backbone is not None:
         _require_part(cfg, "model.backbone", backbone)
@@ -104,7 +115,8 @@ def check_data(runner: Runner, task: str) -> None:
             have different numbers of classes.
     """
     model = unwrap(runner.model)
-    for split in ("train", "val") if task == "train" else ("test",):
+    splits = ("train", "val") if task == "train" else ("test",)
+    for split in splits:
         loader = _build_loader(runner, split)
         if loader is None:
             continue
@@ -142,9 +154,13 @@ def _build_loader(runner: Runner, split: str) -> Any:
             f"{split}_dataloader: its data cannot be read, or no image is left after filtering "
             f"({one_line(error)}); {remedy}"
         ) from error
-    if loop is None or len(loop.dataloader.dataset) > 0:
-        return loop and loop.dataloader
-    raise UserValueError(f"{split}_dataloader must have at least one image, but has none; {remedy}")
+
+    if loop is None:
+        return None
+    if not len(loop.dataloader.dataset):
+        text = f"{split}_dataloader must have at least one image, but has none; {remedy}"
+        raise UserValueError(text)
+    return loop.dataloader
 
 
 def _check_paths(cfg: Config, dataset: Mapping, name: str, scope: str) -> None:
@@ -155,12 +171,14 @@ def _check_paths(cfg: Config, dataset: Mapping, name: str, scope: str) -> None:
     root = dataset.get("data_root") or ""
     if "://" in root:
         return  # left to mmengine's file clients
+
     prefix = dataset.get("data_prefix")
     folders = prefix.values() if isinstance(prefix, Mapping) else [prefix]
     paths = [("ann_file", dataset.get("ann_file") or None), *(("data_prefix", f) for f in folders)]
     if issubclass(kind, VocMultiLabel):
         image_set = os.path.join("ImageSets", "Main", f"{dataset.get('split', 'trainval')}.txt")
         paths.insert(0, ("split", image_set))
+
     for field, path in paths:
         exists = os.path.isdir if field == "data_prefix" else os.path.isfile
         if isinstance(path, str) and not exists(os.path.join(root, path)):
@@ -171,6 +189,7 @@ def _check_paths(cfg: Config, dataset: Mapping, name: str, scope: str) -> None:
                 f"data_root or {field} (docs/data.md shows the expected folders).",
                 UserFileNotFoundError,
             )
+
     if kind.__name__ == "CocoDataset" and dataset.get("ann_file"):
         try:  # mmdet accepts duplicate ids and any text as iscrowd
             read_coco(os.path.join(root, dataset["ann_file"]), *LISTS)
@@ -193,6 +212,7 @@ def _check_classes(model: nn.Module, dataset: Any, split: str) -> None:
                 f"got {num_classes} and {len(classes)} ({', '.join(classes[:3])}, ...); set "
                 f"num_classes={len(classes)}, or metainfo=dict(classes=...) of the data set."
             )
+
     found = getattr(dataset, "cat_ids", None)
     if found is not None and len(found) != len(classes):
         raise UserValueError(
@@ -215,11 +235,14 @@ def warn_of_schedule(cfg: Config) -> None:
     """Warn if a cosine does not end with the training: the rate ends high or rises again."""
     loop = cfg.get("train_cfg") or {}
     schedulers = cfg.get("param_scheduler") or []
-    for i, scheduler in enumerate([schedulers] if isinstance(schedulers, Mapping) else schedulers):
-        unit = "epochs" if scheduler.get("by_epoch", True) else "iters"
-        end, period = loop.get(f"max_{unit}"), scheduler.get("T_max")
+    if isinstance(schedulers, Mapping):
+        schedulers = [schedulers]
+    for i, scheduler in enumerate(schedulers):
         kind = class_of(scheduler.get("type"), PARAM_SCHEDULERS) or object
+        unit = "epochs" if scheduler.get("by_epoch", True) else "iters"
+        end = loop.get(f"max_{unit}")
         begin = scheduler.get("begin", 0)
+        period = scheduler.get("T_max")
         if issubclass(kind, CosineAnnealingLR) and end and period and begin + period != end:
             text = (
                 f"param_scheduler.{i} has its lowest rate after {begin + period} {unit} "

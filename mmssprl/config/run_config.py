@@ -17,7 +17,7 @@ def run_config(work_dir: str | Path) -> Config:
         error = UserValueError if paths else UserFileNotFoundError
         raise error(
             f"the folder of a run must hold exactly one config, but {work_dir} holds "
-            f"{[path.name for path in paths] or 'none'}; keep that of its training."
+            f"{[path.name for path in paths] or 'none'}; keep only the config of its training."
         )
     return read_config_file(paths[0].absolute())
 

@@ -89,7 +89,11 @@ class ValuesAction(argparse.Action):
                 raise argparse.ArgumentError(self, f"it takes KEY=VALUE, but got {word!r}")
         action = DictAction(self.option_strings, self.dest, nargs=self.nargs)
         action(parser, namespace, values, option_string)
-        for key, _, text in (word.partition("=") for word in values if "{" in word):
+
+        for word in values:
+            if "{" not in word:
+                continue
+            key, _, text = word.partition("=")
             try:
                 getattr(namespace, self.dest)[key] = literal_eval(text)
             except (SyntaxError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Answers to commands and options that were dropped after version 0.2, or of other tools."""
+"""Answers to words that were dropped after version 0.2, or that belong to other tools."""
 
 import re
 
@@ -38,7 +38,7 @@ _TABLE = {
 }
 """Remedy by pattern: COMMAND, COMMAND --OPTION or KIND NAME. Kept for one release."""
 
-_OF_OTHERS = {
+_OTHER_TOOLS = {
     ".* --(device|gpu|gpu-ids?|cuda|cpu)": "CUDA_VISIBLE_DEVICES=0 takes one GPU, = the CPU",
     "(pretrain|finetune|compare) --(amp|fp16|bf16)": "mixed precision is used on GPUs by default",
     "(pretrain|finetune) --resume PATH": "--resume takes no path; it resumes the run in --work-dir",
@@ -49,7 +49,7 @@ _OF_OTHERS = {
 
 def answer(typed: str) -> str | None:
     """Return the answer to words such as ``report --out``, None if there is none."""
-    for table, fate in ((_TABLE, "was dropped"), (_OF_OTHERS, "is not known")):
+    for table, fate in ((_TABLE, "was dropped"), (_OTHER_TOOLS, "is not known")):
         for pattern, remedy in table.items():
             if re.fullmatch(pattern, typed.strip(), re.IGNORECASE):
                 return f"{typed.strip()} {fate}: {remedy}."

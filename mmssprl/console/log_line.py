@@ -59,6 +59,7 @@ def _losses(values: Mapping[str, float], chance: str) -> str:
             groups.setdefault(found[1], []).append(f"{value:.3f}")
     if not groups:
         return f"loss {values['loss']:.3f}" if "loss" in values else ""
+
     first, *others = groups.items()
     # The first kind of term is the method's own loss and needs no name.
     parts = [f"loss / {chance} {' '.join(first[1])}"]

@@ -18,6 +18,7 @@ def message_for_user(error: BaseException) -> str | None:
         return _NO_SHARED_MEMORY
     if not isinstance(error, UserError | OSError):
         return None
+
     text = text_of(error)
     inner = error.__cause__ or error.__context__
     is_placed = isinstance(error, UserError) and error.is_placed
@@ -25,6 +26,7 @@ def message_for_user(error: BaseException) -> str | None:
         return message_for_user(inner)
     if isinstance(error, UserError):
         return printable(text)
+
     remedy = _REMEDIES.get(error.errno or 0)
     if remedy and error.filename is not None:
         remedy = f"{os.fsdecode(error.filename)}: {remedy}"
@@ -43,7 +45,7 @@ def is_of_shared_memory(error: BaseException) -> bool:
 
 
 _LOCKS = "multiprocessing.synchronize"
-"""Module whose locks are files in /dev/shm."""
+"""Module of the locks that are files in /dev/shm."""
 _OF_TORCH = ("shared memory(shm)", "</torch_", "raise your shared memory limit")
 """Parts of torch's errors: no file for a tensor, no room for its values, a bus error."""
 _NO_SHARED_MEMORY = (

@@ -5,12 +5,14 @@ import re
 import stat
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from .. import errors
 from .dropped import answer
 
 PICTURES = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".eps")
 _URL = re.compile(r"([A-Za-z][\w+.-]+:)//?")  # pathlib turns two slashes into one
+_Error = type[errors.UserError]
 
 
 def check_path(
@@ -34,32 +36,38 @@ def check_path(
         PermissionError: An input is not readable.
         ValueError: It is empty, a URL, or has another suffix or kind.
     """
-    text, found = os.fspath(path), _kind(path)
-    kind: type[errors.UserError] = errors.UserValueError
-    remedy, known = "give another path", None
-    is_other = suffixes and not text.lower().endswith(tuple(suffixes))
+    text = os.fspath(path)
+    found = _kind(path)
+
+    def refuse(reason: str, remedy: str = "", kind: _Error = errors.UserValueError) -> NoReturn:
+        needed = ", or ".join(filter(None, (folder, file)))
+        remedy = remedy or "give another path"
+        raise kind(f"{name} must be {needed}, but {reason}; {remedy}.")
+
     if text in ("", "-"):
-        reason = f"got {text or 'an empty path'}"
-    elif not found and _URL.match(text):
-        reason = _URL.sub(r"\1//", text, count=1) + " is a URL"
-        remedy = remedy if writes else "download it first"
-    elif not found and text.startswith("~"):
-        reason, remedy = f"got {text}", f"write it out, {os.path.expanduser(text)}"
-    elif is_other and (found == "a file" or (writes and not found)):
+        refuse(f"got {text or 'an empty path'}")
+    if not found and _URL.match(text):
+        url = _URL.sub(r"\1//", text, count=1)
+        refuse(f"{url} is a URL", "" if writes else "download it first")
+    if not found and text.startswith("~"):
+        refuse(f"got {text}", f"write it out, {os.path.expanduser(text)}")
+
+    is_file = found == "a file" or (writes and not found)
+    if is_file and suffixes and not text.lower().endswith(tuple(suffixes)):
         ends = re.sub("(.*), ", r"\1 or ", ", ".join(suffixes))
-        reason, remedy = f"{text} does not end in {ends}", "rename it" if writes else remedy
-    elif not found and not writes:
-        kind, known = errors.UserFileNotFoundError, answer(f"{name} {os.path.basename(text)}")
-        reason, remedy = f"there is no {text}", "correct the path"
-    elif found and not {"a file": file, "a folder": folder}.get(found):
-        kind = errors.UserFileExistsError if writes else kind
-        reason, remedy = f"{text} is {found}", remedy if file or writes else "give its folder"
-    elif not writes and not os.access(text, os.R_OK):
-        kind, reason, remedy = errors.UserPermissionError, f"you may not read {text}", "allow it"
-    else:
-        return Path(path)
-    needed = ", or ".join(filter(None, (folder, file)))
-    raise kind(known or f"{name} must be {needed}, but {reason}; {remedy}.")
+        refuse(f"{text} does not end in {ends}", "rename it" if writes else "")
+
+    if not found and not writes:
+        known = answer(f"{name} {os.path.basename(text)}")
+        if known:
+            raise errors.UserFileNotFoundError(known)
+        refuse(f"there is no {text}", "correct the path", errors.UserFileNotFoundError)
+    if found and not {"a file": file, "a folder": folder}.get(found):
+        kind = errors.UserFileExistsError if writes else errors.UserValueError
+        refuse(f"{text} is {found}", "" if file or writes else "give its folder", kind)
+    if not writes and not os.access(text, os.R_OK):
+        refuse(f"you may not read {text}", "allow it", errors.UserPermissionError)
+    return Path(path)
 
 
 def _kind(path: str | Path) -> str:

@@ -34,7 +34,8 @@ def watch(
 
 
 def _in_lines(items: Iterable[Item], description: str, total: int | None) -> Iterator[Item]:
-    number, start = 0, time.monotonic()
+    number = 0
+    start = time.monotonic()
     total = len(items) if total is None and isinstance(items, Sized) else total
 
     def line() -> str:
@@ -57,8 +58,11 @@ def at_work(what: Callable[[], str] | str) -> Iterator[None]:
     if sys.stderr is None:  # closed
         yield
         return
-    is_terminal, start, has_ended = sys.stderr.isatty(), time.monotonic(), Event()
-    before, after = ("\r", "\x1b[K") if is_terminal else ("", "\n")
+    is_terminal = sys.stderr.isatty()
+    before = "\r" if is_terminal else ""
+    after = "\x1b[K" if is_terminal else "\n"
+    has_ended = Event()
+    start = time.monotonic()
 
     def show() -> None:
         while not has_ended.wait(1.0 if is_terminal else _EVERY_S):

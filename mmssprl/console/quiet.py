@@ -18,10 +18,10 @@ from typing import Any, TextIO
 from .wording import printable
 
 _CHATTERING = {"mmcv", "mmpretrain", "mmdet", "mmseg", "pycocotools"}
-"""Packages whose prints are dropped."""
+"""Packages that print too much; what they print is dropped."""
 
 _PACKAGES = {"mmengine", "mmcv", "mmpretrain", "mmdet", "mmseg"}
-"""Packages whose notices and Python warnings are about intended settings of shipped configs."""
+"""Packages with notices and warnings about intended settings of shipped configs."""
 
 _DEPRECATIONS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
 
@@ -38,7 +38,9 @@ def quiet_console(*, verbose: bool = False) -> Iterator[None]:
     are imported. ``import_quietly`` follows ``verbose`` too.
     """
     global _verbose
-    before, _verbose, show = _verbose, verbose, warnings.showwarning
+    before = _verbose
+    _verbose = verbose
+    show = warnings.showwarning
     _escape_names(sys.stdout)
 
     def show_some(message: Any, category: Any, filename: str, *more: Any) -> None:
@@ -154,6 +156,7 @@ def _is_for_console(record: logging.LogRecord, *, tables: bool) -> bool:
     """Whether the console shows a record."""
     if hasattr(record.msg, "console"):
         return record.msg.console is not None
+
     is_print_log = record.funcName == "print_log"
     if not tables and is_print_log:
         return record.levelno >= logging.WARNING and _caller() not in _PACKAGES

@@ -14,16 +14,21 @@ def markdown_table(
 
     The first ``num_left`` columns are left-aligned, the others right-aligned. Cells are escaped.
     """
-    lines = [[on_one_line(cell).replace("|", r"\|") for cell in row] for row in (heads, *rows)]
-    widths = [max(3, *map(len, column)) for column in zip(*lines, strict=True)]
-    aligns = [str.ljust if i < num_left else str.rjust for i in range(len(widths))]
+    head, *body = (_escaped(row) for row in (heads, *rows))
+    widths = [max(3, *map(len, column)) for column in zip(head, *body, strict=True)]
     ends = ["-" if i < num_left else ":" for i in range(len(widths))]
     rule = [end.rjust(width, "-") for end, width in zip(ends, widths, strict=True)]
-    table = [
-        [align(cell, width) for align, cell, width in zip(aligns, line, widths, strict=True)]
-        for line in (lines[0], rule, *lines[1:])
-    ]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in table)
+    return "\n".join(_aligned(cells, widths, num_left) for cells in (head, rule, *body))
+
+
+def _escaped(row: Sequence[str]) -> list[str]:
+    return [on_one_line(cell).replace("|", r"\|") for cell in row]
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int], num_left: int) -> str:
+    left = map(str.ljust, cells[:num_left], widths)
+    right = map(str.rjust, cells[num_left:], widths[num_left:])
+    return f"| {' | '.join([*left, *right])} |"
 
 
 def csv_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

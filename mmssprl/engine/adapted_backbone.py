@@ -1,8 +1,9 @@
-"""Replace the backbone of a config by that of the weights."""
+"""Replace the backbone of a config if the weights do not fit it."""
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,57 +33,30 @@ from ..weights.checkpoint_file import read_state
 from ..weights.description import channels_of
 
 TORCHVISION_FIELDS = {
-    **{"stem_channels": 64, "base_channels": 64, "num_stages": 4, "style": "pytorch"},
-    **{"deep_stem": False, "avg_down": False, "in_channels": 3},
+    "stem_channels": 64,
+    "base_channels": 64,
+    "num_stages": 4,
+    "style": "pytorch",
+    "deep_stem": False,
+    "avg_down": False,
+    "in_channels": 3,
 }
-
-
 _RESNET_FIELDS = ("depth", "strides", "dilations", *TORCHVISION_FIELDS)
-
-
 _PROBE_PX = 224
 """Image size to find the number of features; some transformers take no other."""
 
 
-def fit_backbone(cfg: Config, path: str, *, adapt: bool = True, of_run: bool = False) -> None:
+def fit_backbone(cfg: Config, path: str, *, adapt: bool = True) -> None:
     """Replace the backbone of a transfer config if the weights do not fit it.
 
-    With ``adapt`` the new backbone is that of ``NAME.json`` next to the file, or the ResNet that
-    fits the tensors; with ``of_run`` that of the config in the run's folder.
+    With ``adapt`` the new backbone is the one that ``NAME.json`` next to the file describes, or
+    the ResNet that fits the tensors.
 
     Raises:
         FileNotFoundError: The file is missing.
         ValueError: The weights fit neither backbone, or the config cannot use the new one.
     """
-    if not Source.of(path).network:
-        read_state(path)  # raises if the file is damaged
-    try:
-        _check_fit(cfg, path, str(cfg.filename))
-        return
-    except UserValueError as misfit:
-        if not adapt:
-            raise
-        try:
-            described = run_config(Path(path).parent) if of_run else find_config(path, None)
-        except UserError as error:
-            raise UserValueError(" ".join(dict.fromkeys((str(misfit), str(error))))) from None
-    if channels_of(described) != 3:
-        raise UserValueError(
-            f"weights must be of a backbone for RGB images, but {path} is of one for "
-            f"{channels_of(described)} channels; use them with probe or embed."
-        )
-    other = described.model.backbone.to_dict()
-    adapted = copy.deepcopy(cfg)
-    with explain_build_errors(described):
-        adapt_backbone(adapted, other)
-    _check_fit(adapted, path, str(described.filename or path))
-    cfg.model = adapted.model
-    if is_first_process():
-        print_log(
-            f"model.backbone is now the {other['type']} of {described.filename or path}, because "
-            f"{path} does not fit that of {cfg.filename}.",
-            logger="current",
-        )
+    _fit(cfg, path, partial(find_config, path, None) if adapt else None)
 
 
 def take_backbone(cfg: Config, checkpoint: str) -> None:
@@ -92,10 +66,47 @@ def take_backbone(cfg: Config, checkpoint: str) -> None:
     """
     if "weights" not in cfg or "://" in checkpoint:
         return
-    fit_backbone(cfg, checkpoint, of_run=True)
+    config_of_run = partial(run_config, Path(checkpoint).parent)
+    _fit(cfg, checkpoint, config_of_run)
     with suppress(UserError):  # the file is in no folder of a run
-        run = run_config(Path(checkpoint).parent)
-        take_normalisation(cfg, Normalisation.of_config(run))
+        take_normalisation(cfg, Normalisation.of_config(config_of_run()))
+
+
+def _fit(cfg: Config, path: str, describe: Callable[[], Config] | None) -> None:
+    """Use the backbone that ``describe`` returns for the weights if they do not fit the config."""
+    if not Source.of(path).network:
+        read_state(path)  # raises if the file is damaged
+
+    try:
+        _check_fit(cfg, path, str(cfg.filename))
+        return
+    except UserValueError as misfit:
+        if describe is None:
+            raise
+        try:
+            described = describe()
+        except UserError as error:
+            raise UserValueError(" ".join(dict.fromkeys((str(misfit), str(error))))) from None
+
+    if channels_of(described) != 3:
+        raise UserValueError(
+            f"weights must belong to a backbone for RGB images, but {path} belongs to one for "
+            f"{channels_of(described)} channels; use them with probe or embed."
+        )
+
+    backbone = described.model.backbone.to_dict()
+    origin = described.filename or path
+    adapted = copy.deepcopy(cfg)
+    with explain_build_errors(described):
+        adapt_backbone(adapted, backbone)
+    _check_fit(adapted, path, str(origin))
+    cfg.model = adapted.model
+    if is_first_process():
+        print_log(
+            f"model.backbone is now the {backbone['type']} of {origin}, because {path} does not "
+            f"fit the backbone of {cfg.filename}.",
+            logger="current",
+        )
 
 
 def adapt_backbone(cfg: Config, backbone: Mapping[str, Any]) -> None:
@@ -106,13 +117,9 @@ def adapt_backbone(cfg: Config, backbone: Mapping[str, Any]) -> None:
     """
     scope = cfg.get("default_scope", "mmssprl")
     if scope == "mmssprl":
-        cfg.model.backbone = {k: v for k, v in backbone.items() if k != "init_cfg"}
-        built = build_for_config(cfg)
-        built.eval()  # not chained: mmpretrain's train() returns None
-        with torch.inference_mode():
-            features = pool(built(torch.zeros(1, 3, _PROBE_PX, _PROBE_PX)))  # (1, C)
-        cfg.model.head.in_channels = features.shape[1]
+        _use_in_classifier(cfg, backbone)
         return
+
     kind: Any = class_of(backbone["type"], MODELS)
     if kind is not ResNet:
         raise UserValueError(
@@ -123,17 +130,23 @@ def adapt_backbone(cfg: Config, backbone: Mapping[str, Any]) -> None:
     kept = {key: value for key, value in cfg.model.backbone.items() if key not in _RESNET_FIELDS}
     num_stages = own.get("num_stages", 4)
     cfg.model.backbone = {**kept, **own, "out_indices": tuple(range(num_stages))}
+
     expansion = get_expansion(ResNet.arch_settings[own["depth"]][0])
     channels = [own.get("base_channels", 64) * 2**i * expansion for i in range(num_stages)]
     if scope == "mmdet":
         _fit_pyramid(cfg.model, channels)
     else:
-        cfg.model.backbone.strides = (1, 2, 1, 1)[:num_stages]  # stride 8
-        cfg.model.backbone.dilations = (1, 1, 2, 4)[:num_stages]
-        for head, index in (("decode_head", num_stages - 1), ("auxiliary_head", num_stages - 2)):
-            if cfg.model[head] is not None:
-                cfg.model[head].in_index = index
-                cfg.model[head].in_channels = channels[index]
+        _fit_segmentor(cfg.model, channels)
+
+
+def _use_in_classifier(cfg: Config, backbone: Mapping[str, Any]) -> None:
+    """Replace the backbone, and count the features that the head will read."""
+    cfg.model.backbone = {k: v for k, v in backbone.items() if k != "init_cfg"}
+    built = build_for_config(cfg)
+    built.eval()  # not chained: mmpretrain's train() returns None
+    with torch.inference_mode():
+        features = pool(built(torch.zeros(1, 3, _PROBE_PX, _PROBE_PX)))  # (1, C)
+    cfg.model.head.in_channels = features.shape[1]
 
 
 def _check_fit(cfg: Config, path: str, owner: str) -> None:
@@ -163,3 +176,14 @@ def _fit_pyramid(model: Any, channels: list[int]) -> None:
     model.rpn_head.anchor_generator.strides = strides
     for extractor in ("bbox_roi_extractor", "mask_roi_extractor"):
         model.roi_head[extractor].featmap_strides = strides[: len(channels)]
+
+
+def _fit_segmentor(model: Any, channels: list[int]) -> None:
+    """Dilate the last stages, and let the heads read the last and the one before it."""
+    num_stages = len(channels)
+    model.backbone.strides = (1, 2, 1, 1)[:num_stages]  # stride 8
+    model.backbone.dilations = (1, 1, 2, 4)[:num_stages]
+    for head, index in (("decode_head", num_stages - 1), ("auxiliary_head", num_stages - 2)):
+        if model[head] is not None:
+            model[head].in_index = index
+            model[head].in_channels = channels[index]

@@ -44,8 +44,9 @@ class ContinuationHook(Hook):
         for part in model.modules():
             if isinstance(part, MomentumEncoder):
                 networks += part.copies_of(model.backbone)
-        parts = [part for network in networks for part in network.modules()]
-        self._norms = [part for part in parts if isinstance(part, _BatchNorm)]
+        self._norms: list[_BatchNorm] = []
+        for network in networks:
+            self._norms += [part for part in network.modules() if isinstance(part, _BatchNorm)]
 
         # Not by requires_grad, which DistributedDataParallel reads only once. Zero gradients keep
         # the backbone out of the clipped norm; removing them before the step stops weight decay.

@@ -12,13 +12,13 @@ Record = Mapping[str, Any]
 
 
 def read_scalars(run: str | Path) -> list[Record]:
-    """Read the training lines in a work dir; those of a resumed run replace the same steps.
+    """Read the training lines in a work dir; a resumed run's lines replace the same steps.
 
     Raises:
         FileNotFoundError: There is no log.
         ValueError: A line is not JSON.
     """
-    paths = sorted(Path(run).glob("*/vis_data/scalars.json"))
+    paths = _logs(run)
     if not paths:
         raise UserFileNotFoundError(
             f"{run} has no */vis_data/scalars.json; give the work dir of a training."
@@ -33,9 +33,16 @@ def read_scalars(run: str | Path) -> list[Record]:
 
 def read_validations(run: str | Path, key: str) -> dict[int, float]:
     """Return a validation score by epoch; later logs win."""
-    paths = sorted(Path(run).glob("*/vis_data/scalars.json"))
-    lines = [line for path in paths for line in _lines(path) if key in line and "lr" not in line]
-    return dict(sorted((line["step"], line[key]) for line in lines))
+    scores: dict[int, float] = {}
+    for path in _logs(run):
+        lines = [line for line in _lines(path) if key in line and "lr" not in line]
+        scores |= {line["step"]: line[key] for line in lines}
+    return dict(sorted(scores.items()))
+
+
+def _logs(run: str | Path) -> list[Path]:
+    """Return the logs of a run's starts, the oldest first."""
+    return sorted(Path(run).glob("*/vis_data/scalars.json"))
 
 
 def _lines(path: Path) -> Iterator[Record]:

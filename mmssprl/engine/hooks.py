@@ -31,17 +31,12 @@ class PretrainHook(Hook):
                 is not a ``PretrainingModel``, or as ``check_pretraining`` and ``check_training``.
         """
         check_pretraining(runner.cfg)
-        loader, model = runner.train_dataloader, unwrap(runner.model)
-        for part, kind, needed in (
-            (runner.train_loop, EpochBasedTrainLoop, "train_cfg.type='EpochBasedTrainLoop'"),
-            (loader.dataset, UnlabeledImages, "train_dataloader.dataset.type='UnlabeledImages'"),
-            (model, PretrainingModel, "a model that is a mmssprl.models.PretrainingModel"),
-        ):
-            if not isinstance(part, kind):
-                raise UserValueError(
-                    f"pre-training needs {needed}, but got {type(part).__name__}; set it, or leave "
-                    "PretrainHook out."
-                )
+        loader = runner.train_dataloader
+        model = unwrap(runner.model)
+        _require(runner.train_loop, EpochBasedTrainLoop, "train_cfg.type='EpochBasedTrainLoop'")
+        _require(loader.dataset, UnlabeledImages, "train_dataloader.dataset.type='UnlabeledImages'")
+        _require(model, PretrainingModel, "a model that is a mmssprl.models.PretrainingModel")
+
         if loader.batch_size is not None:  # None with a batch sampler
             left = 0 if loader.drop_last else len(loader.sampler) % loader.batch_size
             model.check_training(len(loader.dataset), loader.batch_size, left or None)
@@ -50,15 +45,24 @@ class PretrainHook(Hook):
                 transform.take_layout(model.layout)
         model.on_epoch_length(len(loader))
         model.on_training_length(runner.max_iters)
+
         listed = Path(runner.work_dir) / "bad_images.txt"
         if runner.iter == 0 and is_main_process():
-            listed.unlink(missing_ok=True)  # of an earlier run, perhaps on other images
+            listed.unlink(missing_ok=True)  # from an earlier run, perhaps on other images
         barrier()
         loader.dataset.record_bad_images(listed)
 
     def before_train_epoch(self, runner: Runner) -> None:
         """Draw new crops, which depend on (seed, epoch, image)."""
         runner.train_dataloader.dataset.set_epoch(runner.epoch, runner.seed)
+
+
+def _require(part: Any, kind: type, needed: str) -> None:
+    if not isinstance(part, kind):
+        raise UserValueError(
+            f"pre-training needs {needed}, but got {type(part).__name__}; set it, or leave "
+            "PretrainHook out."
+        )
 
 
 @HOOKS.register_module()

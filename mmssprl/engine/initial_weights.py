@@ -1,4 +1,4 @@
-"""Load initial backbone weights, and replace a config's backbone by that of the weights."""
+"""The weights that the backbone of a training starts from."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -80,10 +80,12 @@ def apply_weights(cfg: Config, weights: str | None, *, adapt: bool = True) -> No
                 "load_from to load a full checkpoint."
             )
         cfg.weights = str(weights)
+
     # A config dumped by an earlier run has the hook already.
     others = [own for own in cfg.get("custom_hooks") or [] if own["type"] != _HOOK]
     if cfg.get("custom_hooks"):
         cfg.custom_hooks = others
+
     chosen = cfg.get("weights")
     source = Source.of(chosen)
     if source.is_random:
@@ -94,6 +96,7 @@ def apply_weights(cfg: Config, weights: str | None, *, adapt: bool = True) -> No
             f"weights={chosen!r} and model.backbone.init_cfg both load the backbone; remove "
             "model.backbone.init_cfg."
         )
+
     hook: dict[str, Any] = {"type": _HOOK, "weights": chosen}
     if source.is_supervised:
         hook["depth"] = torchvision_depth(cfg)
@@ -121,7 +124,7 @@ def torchvision_depth(cfg: Config) -> int:
 
 
 def _check_init_cfg(cfg: Config) -> None:
-    """Refuse an ``init_cfg`` whose file has the backbone where mmengine does not look for it."""
+    """Refuse an ``init_cfg`` if mmengine would not find the backbone in its file."""
     init: Any = (cfg.model.get("backbone") or {}).get("init_cfg")
     path = init.get("checkpoint") if isinstance(init, Mapping) else None
     if not path or "://" in path or init.get("prefix"):
@@ -130,5 +133,5 @@ def _check_init_cfg(cfg: Config) -> None:
     if prefix.removeprefix("state_dict.") not in ("", "module."):
         raise UserValueError(
             "model.backbone.init_cfg reads a backbone at the top of a file or in its state_dict, "
-            f"but that of {path} is below {prefix!r}; `convert` it, or give it by `weights`."
+            f"but {path} has it below {prefix!r}; `convert` it, or give it by `weights`."
         )

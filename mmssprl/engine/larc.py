@@ -64,6 +64,7 @@ class LARC(Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
+
         for group in self.param_groups:
             params = [p for p in group["params"] if p.grad is not None]
             min_dims = 2 if group["exclude_bias_and_norm"] else 0
@@ -86,13 +87,16 @@ class LARC(Optimizer):
 
 
 def _scaled_grads(group: dict[str, Any], params: list[Tensor]) -> list[Tensor]:
-    grads, weight_decay = _grads(params), group["weight_decay"]
-    param_norms, grad_norms = _norms(params), _norms(grads)
+    grads = _grads(params)
+    param_norms = _norms(params)
+    grad_norms = _norms(grads)
+    weight_decay = group["weight_decay"]
     trust = group["trust_coefficient"] * param_norms
     trust /= grad_norms + weight_decay * param_norms + group["eps"]
     adapts = (param_norms > 0) & (grad_norms > 0)
     grad_scale = torch.where(adapts, trust, 1.0)
     decay_scale = torch.where(adapts, trust * weight_decay, 0.0)
+
     # torch's stubs allow only lists of numbers as the second argument.
     scaled = torch._foreach_mul(grads, grad_scale.unbind())  # type: ignore[arg-type]
     decay = torch._foreach_mul(params, decay_scale.unbind())  # type: ignore[arg-type]

@@ -15,11 +15,7 @@ from mmengine.dist import barrier, is_main_process
 from mmengine.hooks import Hook
 from mmengine.registry import RUNNERS
 
-from ..config.at_size import at_size
 from ..config.build_errors import FirstStepHook, explain_build_errors
-from ..config.keys import used_keys
-from ..config.overrides import check_spelling, merge_options
-from ..config.reading import read_config_file
 from ..config.run_checks import check_config, check_data, warn_of_schedule
 from ..console.log_line import LogLine
 from ..console.paths import check_path
@@ -37,6 +33,7 @@ from ..system.processes import explain_collectives, timeout_of
 from ..system.slurm import use_step_environment
 from ..system.stopping import StoppedError, is_first_process
 from .adapted_backbone import take_backbone
+from .config_options import config_with_options
 from .initial_weights import apply_weights
 from .log_processor import BoundedHistoriesHook
 from .runner import ConsoleRunner, end_workers, use_cpu_processes
@@ -72,13 +69,14 @@ def prepare_train_config(
         RuntimeError: The config needs a package that is not installed.
         ValueError: An option does not fit the config, the device or the launcher.
     """
-    cfg = _read(config, size, cfg_options, amp=amp, compile=compile)
+    cfg = config_with_options(config, size, cfg_options, amp=amp, compile=compile)
     _place(cfg, work_dir, launcher)
     if resume is not None:
         if overwrite:
             raise UserValueError("--resume keeps a run, --overwrite deletes it; give one.")
         cfg.resume = True
         cfg.load_from = None if resume == "auto" else str(existing_checkpoint(resume, "--resume"))
+
     with explain_build_errors(cfg):
         check_config(cfg, ("train", "val"))
     if cfg.get("resume") and not cfg.get("load_from"):
@@ -88,6 +86,7 @@ def prepare_train_config(
         check_readable(cfg, "train")
         take_backbone(cfg, cfg.load_from)
         return cfg
+
     apply_weights(cfg, weights)
     check_readable(cfg, "train")
     if not cfg.get("resume"):
@@ -105,19 +104,20 @@ def prepare_test_config(
 ) -> Config:
     """Read a config and apply the options of ``mmssprl test``.
 
-    ``checkpoint`` is a file, a URL, or the folder of a run, whose newest checkpoint is tested.
+    ``checkpoint`` is a file, a URL, or the folder of a run, to test its newest checkpoint.
 
     Raises:
         FileNotFoundError: The config or checkpoint is missing.
         ValueError: The config has no test set, or as ``prepare_train_config``.
     """
-    cfg = _read(config, None, cfg_options)
+    cfg = config_with_options(config, None, cfg_options)
     _place(cfg, work_dir, launcher)
     if cfg.get("test_dataloader") is None:
         raise UserValueError(
             f"{config} must set test_dataloader; give a config of configs/benchmarks, or score the "
             "features by `probe`."
         )
+
     if "://" not in checkpoint:
         checkpoint = str(existing_checkpoint(checkpoint, "checkpoint"))
     cfg.resume = False
@@ -156,12 +156,12 @@ def launch(
     if task == "train":
         use_resumable_loop(cfg)
         hooks = (*hooks, SaveAndStopHook(cfg.get("save_every", DEFAULT_SAVE_EVERY), resume_by))
-    stopped: StoppedError | None = None
     if cfg.launcher != "none" and get_device() == "cpu":
         # Before mmengine, which would select a CUDA device first.
         torch.distributed.init_process_group("gloo", timeout=timeout_of(cfg))
-    is_writer = task == "train" and is_first_process()
-    lock = hold_work_dir(cfg.work_dir, writes=is_writer)
+
+    stopped: StoppedError | None = None
+    lock = hold_work_dir(cfg.work_dir, writes=task == "train" and is_first_process())
     with lock, torch_threads(cfg.get("num_threads")), freed_memory_kept(get_device()):
         first_step = FirstStepHook()
         hooks = (first_step, BoundedHistoriesHook(), *hooks)
@@ -177,9 +177,10 @@ def launch(
                 stopped = error.with_traceback(None)  # its frames would hold the runner
             finally:
                 end_workers(runner)
+
         with explain_collectives(cfg):
             barrier()  # a rank that leaves while another still saves can abort in gloo's threads
-        # The model's wrapper holds the group, whose threads would abort the process at its end.
+        # The model's wrapper holds the group: its threads would abort the process at its end.
         del runner
         gc.collect()
         if torch.distributed.is_initialized():
@@ -197,9 +198,10 @@ def _build(
     keep_record: bool,
 ) -> Any:
     """Build a runner with its hooks, data and loaders, and check that they fit each other."""
-    is_anew = bool(cfg.get("resume")) and not cfg.get("load_from")
-    if is_anew:
+    starts_new = bool(cfg.get("resume")) and not cfg.get("load_from")
+    if starts_new:
         cfg.resume = False
+
     runner = RUNNERS.build(cfg) if "runner_type" in cfg else ConsoleRunner.from_cfg(cfg)
     for hook in hooks:
         runner.register_hook(hook)
@@ -219,8 +221,8 @@ def _build(
                 path.unlink()
         if keep_record and is_main_process():
             record_run(cfg, runner.train_dataloader.dataset)
-        if is_anew:
-            runner.logger.info(f"{cfg.work_dir} has no checkpoint yet: starting new.")
+        if starts_new:
+            runner.logger.info(f"{cfg.work_dir} has no checkpoint yet: starting a new run.")
     return runner
 
 
@@ -230,46 +232,13 @@ def _loader_in_use(runner: Any, task: Literal["train", "test"]) -> str:
     return "train_dataloader" if runner.model.training else "val_dataloader"
 
 
-def train_config_text(
-    config: str | Path,
-    *,
-    size: str | None = None,
-    amp: bool = False,
-    compile: bool = False,
-    cfg_options: Mapping[str, Any] | None = None,
-) -> str:
-    """Return the text of the config that ``prepare_train_config`` trains, without bases."""
-    cfg = _read(config, size, cfg_options, amp=amp, compile=compile)
-    used = used_keys(cfg)
-    return Config({key: value for key, value in cfg.items() if key in used}).pretty_text
-
-
-def _read(
-    config: str | Path | Config,
-    size: str | None,
-    cfg_options: Mapping[str, Any] | None,
-    *,
-    amp: bool = False,
-    compile: bool = False,
-) -> Config:
-    cfg = config if isinstance(config, Config) else read_config_file(config)
-    check_spelling(cfg)
-    if size is not None:
-        cfg = at_size(cfg, size)
-    merge_options(cfg, cfg_options or {})
-    if amp:
-        _use_amp(cfg)
-    if compile:
-        _use_compile(cfg)
-    return cfg
-
-
 def _place(cfg: Config, work_dir: str | Path | None, launcher: Launcher) -> None:
     if work_dir is not None:
         cfg.work_dir = str(work_dir)
     elif cfg.get("work_dir") is None:
         cfg.work_dir = os.path.join("work_dirs", Path(cfg.filename).stem)
     check_path(cfg.work_dir, "work_dir", folder="a folder", writes=True)
+
     if launcher == "pytorch" and "RANK" not in os.environ:
         raise UserValueError(
             "--launcher pytorch needs torchrun, but RANK is not set; start the command with "
@@ -280,25 +249,3 @@ def _place(cfg: Config, work_dir: str | Path | None, launcher: Launcher) -> None
     cfg.launcher = launcher
     if launcher != "none" and get_device() == "cpu":
         use_cpu_processes(cfg)
-
-
-def _use_amp(cfg: Config) -> None:
-    wrapper = cfg.get("optim_wrapper")
-    kind = wrapper.get("type", "OptimWrapper") if isinstance(wrapper, Mapping) else None
-    if kind not in ("OptimWrapper", "AmpOptimWrapper"):
-        raise UserValueError(
-            "--amp needs optim_wrapper.type='OptimWrapper' or 'AmpOptimWrapper', but got "
-            f"{kind!r}; set mixed precision in the config instead."
-        )
-    wrapper.type = "AmpOptimWrapper"
-    # V100 and T4 have no bfloat16 in hardware.
-    old_gpu = torch.cuda.is_available() and not torch.cuda.is_bf16_supported(False)
-    if wrapper.setdefault("dtype", "float16" if old_gpu else "bfloat16") == "bfloat16":
-        # A scaler waits for the device in each step, and bfloat16 needs none.
-        wrapper.setdefault("loss_scale", {"enabled": False})
-
-
-def _use_compile(cfg: Config) -> None:
-    """Compile backbone and augmentation; a model that cannot refuses the field."""
-    cfg.model.compile_backbone = True
-    cfg.model.data_preprocessor = {**(cfg.model.get("data_preprocessor") or {}), "compile": True}

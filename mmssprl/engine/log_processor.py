@@ -23,7 +23,7 @@ from .troubles import find_troubles
 
 KEPT = 1000
 """Values kept of each scalar, more than the windows of all shipped configs."""
-_EPOCHS, _SHARE = 4.0, 0.12
+_KEPT_FOR = {"epochs_done": 4.0, "progress": 0.12}
 """MonitorHook keeps lines of so many epochs and of this share of the training."""
 
 
@@ -58,7 +58,9 @@ class PretrainLogProcessor(LogProcessor):
         super().__init__(**kwargs)
         if self.log_with_hierarchy:
             raise UserValueError("log_with_hierarchy must be False, but got True; leave it out.")
-        self.key, self.name, self.factor = key, name, factor
+        self.key = key
+        self.name = name
+        self.factor = factor
 
     def get_log_after_iter(self, runner: Runner, batch_idx: int, mode: str) -> tuple[dict, str]:
         """Return the scalars and the text of one line."""
@@ -67,14 +69,17 @@ class PretrainLogProcessor(LogProcessor):
             # The first line of a process counts from the start of this epoch.
             self._num_steps = batch_idx + 1 if self._last_step is None else step - self._last_step
             self._last_step = step
+
         tag, text = super().get_log_after_iter(runner, batch_idx, mode)
         if mode != "train":
             return tag, LogLine(text, None) if self.key else text
+
         if runner.message_hub.get_info("eta") is not None:
             tag["eta"] = runner.message_hub.get_info("eta")
         tag["epochs_done"] = (runner.iter + 1) / len(runner.train_dataloader)
         tag["progress"] = (runner.iter + 1) / runner.max_iters
         self.latest = {**tag, "step": runner.iter + 1}  # as the visualizer writes it
+
         counts = all(term.num_classes for term in _loss_terms(runner).values())
         chance = "ln K" if counts else "chance"
         return tag, LogLine(text, console_line(self.latest, runner.max_epochs, chance))
@@ -88,6 +93,7 @@ class PretrainLogProcessor(LogProcessor):
             return tag, text
         if mode != "val" or self.key not in tag:
             return tag, LogLine(text, None)
+
         head = epoch_head(runner.epoch, runner.max_epochs)
         # CheckpointHook has not seen this score yet.
         best = runner.message_hub.get_info("best_score")
@@ -101,13 +107,15 @@ class PretrainLogProcessor(LogProcessor):
         tag = super()._collect_scalars(custom_cfg, runner, mode, reserve_prefix)
         if mode != "train":
             return tag
+
         for name in {"time", "data_time"} & tag.keys():
             tag[name] = runner.message_hub.get_scalar(f"train/{name}").mean(self._num_steps)
         batch_size = runner.train_dataloader.batch_size  # None with a batch sampler
         if tag.get("time") and batch_size:
             tag["images_per_second"] = batch_size * runner.world_size / tag["time"]
         if get_device() == "cpu":
-            tag["memory"] = peak_resident_mib()  # mmengine's name for that of a GPU
+            tag["memory"] = peak_resident_mib()  # mmengine's name for a GPU's memory
+
         for name, term in _loss_terms(runner).items():
             # A logged loss is a mean over steps, which must all have had this weight.
             has_one_weight = not term.since or runner.iter + 1 - term.since >= self.window_size
@@ -129,7 +137,7 @@ class BoundedHistoriesHook(Hook):
     priority = "VERY_LOW"
 
     def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
-        """Bound all histories, those of a loaded checkpoint and of new scalars, too."""
+        """Bound all histories, of a loaded checkpoint and of new scalars, too."""
         for history in runner.message_hub.log_scalars.values():
             history.max_length = KEPT
 
@@ -153,9 +161,12 @@ class PretrainRuntimeInfoHook(RuntimeInfoHook):
         """Keep the losses of this step, and transfer all if a line is due."""
         is_logged = self._is_logged(runner, batch_idx)
         if outputs is not None:
-            model, kept = unwrap(runner.model), dict(outputs)
+            kept = dict(outputs)
+            model = unwrap(runner.model)
             if isinstance(model, PretrainingModel):
-                kept |= {**model.health(), **(model.examine() if is_logged else {})}
+                kept |= model.health()
+                if is_logged:
+                    kept |= model.examine()
             for name, value in kept.items():
                 kept[name] = value.detach() if isinstance(value, Tensor) else value
             self._steps.append((runner.iter + 1, kept))
@@ -186,10 +197,15 @@ class PretrainRuntimeInfoHook(RuntimeInfoHook):
         Raises:
             RuntimeError: A loss is not finite.
         """
-        steps, self._steps = self._steps, []
+        steps = self._steps
+        self._steps = []
         self._has_read = True
-        tensors = [v for _, kept in steps for v in kept.values() if isinstance(v, Tensor)]
-        read = iter(torch.stack([v.reshape(()) for v in tensors]).tolist() if tensors else ())
+
+        tensors: list[Tensor] = []
+        for _, kept in steps:
+            tensors += [value.reshape(()) for value in kept.values() if isinstance(value, Tensor)]
+        read = iter(torch.stack(tensors).tolist() if tensors else ())
+
         for step, kept in steps:
             values = {n: next(read) if isinstance(v, Tensor) else v for n, v in kept.items()}
             _require_finite(values, step)
@@ -225,9 +241,9 @@ class MonitorHook(Hook):
         latest = getattr(runner.log_processor, "latest", None)
         if latest is None or (self._records and latest is self._records[-1]):
             return
+
         self._records.append(latest)
-        least = {"epochs_done": _EPOCHS, "progress": _SHARE}
-        while all(latest[key] - self._records[0][key] > most for key, most in least.items()):
+        while all(latest[key] - self._records[0][key] > most for key, most in _KEPT_FOR.items()):
             self._records.popleft()
         for key, line in find_troubles(self._records).items():
             if key not in self._named:

@@ -64,7 +64,7 @@ class ConsoleRunner(Runner):
             super().save_checkpoint(*args, **kwargs)
 
     def load_checkpoint(self, *args: Any, **kwargs: Any) -> Any:
-        """Load weights; of what mmengine prints, log all but the line of the backend."""
+        """Load weights, and log what mmengine prints except the line about the backend."""
         with redirect_stdout(io.StringIO()) as printed:
             found = super().load_checkpoint(*args, **kwargs)
         lines = printed.getvalue().strip().splitlines()

@@ -79,11 +79,13 @@ class LoadedSteps(Hook):
             with FlopCounterMode(display=False) as counter:
                 yield batch
             self.flops = counter.get_total_flops()
+
         reset_peak_bytes(self.device)
         for number in range(self.most):
             if number >= self.least and sum(self.seconds) >= self.max_seconds:
                 break
-            start, work = self._read(), time.process_time()
+            start = self._read()
+            work = time.process_time()
             yield next(batches)
             self.seconds.append((self._read() - start) / 1e9)
             self.cpu_s += time.process_time() - work
@@ -113,6 +115,7 @@ class PretrainSteps(LoadedSteps):
         self.most = max(1, min(self.most, self.num_steps // 10 - 1))
         self.least = 1 if self.limit_s < math.inf else min(self.least, self.most)
         self.max_seconds = min(self.max_seconds, self.limit_s / 2)
+
         if self.device == "cpu" and self.unit < self.batch_size:
             batches = chain.from_iterable(repeat(self._loader_of(self.unit)))
             yield next(batches)
@@ -127,12 +130,16 @@ class PretrainSteps(LoadedSteps):
             fetched = self.loader.num_workers * (self.loader.prefetch_factor or 0)
             for _ in range(min(fetched, self.most)):
                 yield next(batches)
+
         yield from super().steps()
 
     def _loader_of(self, batch_size: int) -> DataLoader:
         names = (
-            *("num_workers", "timeout", "collate_fn"),
-            *("worker_init_fn", "multiprocessing_context"),
+            "num_workers",
+            "timeout",
+            "collate_fn",
+            "worker_init_fn",
+            "multiprocessing_context",
         )
         options = {name: getattr(self.loader, name) for name in names}
         dataset = self.loader.dataset

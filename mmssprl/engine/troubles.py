@@ -19,7 +19,7 @@ AT_CHANCE = 0.99  # relative loss above which a term has learned nothing
 _COLLAPSED_SPREAD = 0.3
 """In [0, 1]; 0.28 to 0.85 in healthy runs, so the rank must be low as well."""
 _COLLAPSED_RANK = 5.0  # dimensions; 6.6 to 39 of 64 in healthy runs
-_LEAST_GAP = 0.03  # cosine of views of one image minus that of two; >= 0.06 in healthy runs
+_LEAST_GAP = 0.03  # cosine of views of one image minus of two images; >= 0.06 in healthy runs
 _UNIFORM_CODES = 0.95  # perplexity of the codes / K, in (0, 1]; <= 0.36 in healthy runs
 _LEAST_IN_USE = 0.25  # share of the prototypes; >= 0.46 in healthy runs
 LEAST_STEPS = 64  # updates before which a loss at chance says nothing
@@ -29,8 +29,10 @@ _FALL = 0.02
 that learns nothing."""
 _MOST_WAITING = 0.5
 """Share of a step's time that it waits for images; <= 0.37 in healthy runs."""
-HEALTHY, TOO_SHORT = "healthy", "too_short"  # verdicts next to the keys of TROUBLES
-_LEAST_EPOCHS, _LEAST_LINES = 3.0, 4  # a shorter log has no verdict
+HEALTHY = "healthy"  # a verdict, as are the keys of TROUBLES
+TOO_SHORT = "too_short"
+_LEAST_EPOCHS = 3.0  # a shorter log has no verdict
+_LEAST_LINES = 4
 
 
 class _Kind(NamedTuple):
@@ -50,27 +52,35 @@ class _Kind(NamedTuple):
                 continue
             time = self._lasting(name, records)
             if time and not (self.share and _is_learning(name, records)):
-                kind, _, scale = name.removeprefix("relative_").partition("_s")
-                loss = f"{kind} loss of scale {scale}" if scale else f"{kind} loss"
-                words = {"value": last[name], "loss": loss, "scale": scale, "time": time}
-                waiting = last.get("data_time", 0) / (last.get("time") or 1)
-                return self.seen.format(**{**last, "waiting": waiting, **words})
+                return self._describe(name, last, time)
         return None
+
+    def _describe(self, name: str, record: Record, time: str) -> str:
+        kind, _, scale = name.removeprefix("relative_").partition("_s")
+        words = {
+            "value": record[name],
+            "loss": f"{kind} loss of scale {scale}" if scale else f"{kind} loss",
+            "scale": scale,
+            "time": time,
+            "waiting": record.get("data_time", 0) / (record.get("time") or 1),
+        }
+        return self.seen.format(**{**record, **words})
 
     def _lasting(self, name: str, records: Sequence[Record]) -> str | None:
         """Return how long the sign has lasted up to now, None if not long enough."""
         shown = [*takewhile(lambda r: name in r and self.sign(name, r), reversed(records))]
         if len(shown) < 3:
             return None
-        lasted, of_all = (shown[0][key] - shown[-1][key] for key in ("epochs_done", "progress"))
-        is_long = lasted >= self.epochs and of_all >= self.share
-        return counted(int(lasted), "epoch") if is_long else None
+        epochs = shown[0]["epochs_done"] - shown[-1]["epochs_done"]
+        share = shown[0]["progress"] - shown[-1]["progress"]
+        is_long = epochs >= self.epochs and share >= self.share
+        return counted(int(epochs), "epoch") if is_long else None
 
 
 def find_troubles(records: Sequence[Record]) -> dict[str, str]:
     """Return the troubles at the last line, by key in ``TROUBLES``, each as a line with its cure.
 
-    Of those that explain a loss at chance, only the first is returned.
+    Several may explain a loss at chance; only the first of these is returned.
     """
     found: dict[str, str] = {}
     for key, kind in TROUBLES.items():
@@ -82,8 +92,8 @@ def find_troubles(records: Sequence[Record]) -> dict[str, str]:
 
 def is_collapsed(values: Mapping[str, float]) -> bool:
     """Return whether all images have nearly the same embedding, by a line of the log."""
-    spread, rank = values.get("embedding_spread", 1.0), values.get("effective_rank", 1e9)
-    return spread < _COLLAPSED_SPREAD and rank < _COLLAPSED_RANK
+    is_narrow = values.get("embedding_spread", 1.0) < _COLLAPSED_SPREAD
+    return is_narrow and values.get("effective_rank", 1e9) < _COLLAPSED_RANK
 
 
 def _is_learning(name: str, records: Sequence[Record]) -> bool:
@@ -157,8 +167,8 @@ TROUBLES = {
         "worse than its start",
         "lower lr (--lr of `pretrain`), and start again from the weights",
         lambda name, record: record[name] + record.get("gain_interval", math.inf) < 0,
-        "for {time} the probe has been {value:.1f} ± {gain_interval:.1f} points from that of the "
-        "weights that it started from",
+        "for {time} the probe has gained {value:.1f} ± {gain_interval:.1f} points over the weights "
+        "that the training started from",
         epochs=1,
         prefix="gain_over_start",
     ),
@@ -184,7 +194,7 @@ class Diagnosis(NamedTuple):
 
 
 def diagnose(run: str | Path, records: Sequence[Record] | None = None) -> Diagnosis:
-    """Judge the work dir ``run`` by its log, or by ``records``, the lines of it.
+    """Judge the work dir ``run`` by its log, or by ``records``, the lines of that log.
 
     Raises:
         FileNotFoundError, ValueError: As ``read_scalars``, or it is not a log of a pre-training.
@@ -195,22 +205,29 @@ def diagnose(run: str | Path, records: Sequence[Record] | None = None) -> Diagno
             f"the log of {run} must have 'progress' in each line, but has not; give a pre-training "
             "by mmssprl 0.2 or later."
         )
-    last, now = records[-1], find_troubles(records)
+    done = f"{len(records)} lines of the log: {_progress(run, records)}"
+    troubles = find_troubles(records)
+    if troubles:
+        lines = [f"trouble: {line}" for line in troubles.values()]
+        return Diagnosis(next(iter(troubles)), [done, *lines])
+
+    last = records[-1]
     is_long = last["epochs_done"] >= _LEAST_EPOCHS and last["step"] >= LEAST_STEPS
-    if now:
-        verdict, words = next(iter(now)), [f"trouble: {line}" for line in now.values()]
-    elif not is_long or len(records) < _LEAST_LINES:
-        verdict = TOO_SHORT
-        words = [f"too short to tell: wait for {_LEAST_EPOCHS:.0f} epochs, {LEAST_STEPS} steps"]
-    else:
-        verdict, words = HEALTHY, ["healthy: no sign of trouble"]
+    if not is_long or len(records) < _LEAST_LINES:
+        wait = f"too short to tell: wait for {_LEAST_EPOCHS:.0f} epochs, {LEAST_STEPS} steps"
+        return Diagnosis(TOO_SHORT, [done, wait])
+    return Diagnosis(HEALTHY, [done, "healthy: no sign of trouble"])
+
+
+def _progress(run: str | Path, records: Sequence[Record]) -> str:
+    """Return the epochs and the share of the training that are done."""
+    last = records[-1]
     # The log's last line is up to an interval before the last step.
-    exported = [path.stem for path in Path(run).glob("*_backbone.pth")]
     interval = last["progress"] - (records[-2]["progress"] if len(records) > 1 else 0.0)
-    # An export may be that of the best probe, or of a shorter training that this run resumed.
+    # An export may come from the best probe, or from a shorter training that this run resumed.
+    exported = [path.stem for path in Path(run).glob("*_backbone.pth")]
     is_exported = any(not stem.endswith("_best_backbone") for stem in exported)
     is_complete = is_exported and last["progress"] + interval >= 1
     share = 1.0 if is_complete else last["progress"]
     epochs = last["epochs_done"] / last["progress"] * share
-    done = f"{epochs:.1f} epochs, {share:.0%} of the training"
-    return Diagnosis(verdict, [f"{len(records)} lines of the log: {done}", *words])
+    return f"{epochs:.1f} epochs, {share:.0%} of the training"

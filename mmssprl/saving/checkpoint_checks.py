@@ -33,30 +33,38 @@ def check_readable(cfg: Config, task: Literal["train", "test"]) -> None:
             if task == "train" and not cfg.get("resume"):  # else the command names the file
                 add_place(error, cfg, "load_from")
             raise
-    for _, part in walk_used(cfg) if task == "train" else ():
-        if isinstance(part, Mapping) and part.get("type") == "Pretrained":
-            path = str(part.get("checkpoint", "://"))
-            if "://" not in path:
-                _require_tensors(read_checkpoint(Path(path).expanduser(), mmap=True), path)
+
+    if task == "train":
+        for _, part in walk_used(cfg):
+            if isinstance(part, Mapping) and part.get("type") == "Pretrained":
+                _check_pretrained(str(part.get("checkpoint", "://")))
+
+
+def _check_pretrained(path: str) -> None:
+    if "://" not in path:
+        _require_tensors(read_checkpoint(Path(path).expanduser(), mmap=True), path)
 
 
 def check_fit_of_checkpoint(runner: Runner, task: Literal["train", "test"]) -> None:
     """Check that the checkpoint in ``load_from`` fits the model.
 
     A new training may load some of the weights. A test needs all and BatchNorm's statistics, a
-    resumed training also counters. The model checks queues, whose length may change.
+    resumed training also counters. Queues may change their length; the model checks them.
     """
     path = runner.cfg.get("load_from")
     if not path:
         return
+
     state = {k.removeprefix("module."): v for k, v in _read(path, runner.cfg).items()}
     model = unwrap(runner.model)
     is_new = task == "train" and not runner.cfg.get("resume")
     needed = _STATISTICS if task == "test" else (*_STATISTICS, "_extra_state")
+
     # Not named_parameters(): a module may change names in its state dict.
     own = model.state_dict(keep_vars=True)
     expected = {k: v for k, v in own.items() if isinstance(v, nn.Parameter) or k.endswith(needed)}
     resized = {name for name in expected if name.endswith(_RESIZED)} if task == "test" else set()
+
     found = {k: v for k, v in state.items() if k in expected and k not in resized}
     if is_new and any(found[name].shape == expected[name].shape for name in found):
         return
@@ -116,26 +124,34 @@ def require_finite_state(runner: Runner, step: int) -> None:
 
     Collective: all ranks call it, and all raise the same NotFiniteError.
     """
-    model, optimizer = unwrap(runner.model), runner.optim_wrapper.optimizer
-    state = list(model.state_dict().items())
-    names: dict[Any, str] = {parameter: name for name, parameter in model.named_parameters()}
-    for parameter, values in optimizer.state.items():
-        name = names.get(parameter, "?")
-        state += [(f"the optimizer's {key} of {name}", value) for key, value in values.items()]
-    state = [(k, v) for k, v in state if isinstance(v, Tensor) and v.is_floating_point()]
-    device = next(model.parameters()).device
-    finite = torch.stack([value.isfinite().all().to(device) for _, value in state])
-    bad = [k for (k, _), is_finite in zip(state, finite.tolist(), strict=True) if not is_finite]
-    found = dist.all_gather_object(bad[:1])
+    found = dist.all_gather_object(_not_finite(runner)[:1])
     if not any(found):
         return
+
     for hook in runner.hooks:
         # A loss of this rank that went bad earlier says more, so it raises first.
         if hasattr(hook, "hand_over"):
             hook.hand_over(runner)
-    rank, (first,) = next((rank, names) for rank, names in enumerate(found) if names)
+
+    rank = next(rank for rank, names in enumerate(found) if names)
     where = f" of rank {rank}" if len(found) > 1 else ""
     raise NotFiniteError(
-        f"after step {step} {first}{where} is not finite. Nothing was written, and the last "
-        "checkpoint is kept: resume from it with a lower optim_wrapper.optimizer.lr."
+        f"after step {step} {found[rank][0]}{where} is not finite. Nothing was written, and the "
+        "last checkpoint is kept: resume from it with a lower optim_wrapper.optimizer.lr."
     )
+
+
+def _not_finite(runner: Runner) -> list[str]:
+    """Return the names of all weights, buffers and states of this rank that are not finite."""
+    model = unwrap(runner.model)
+    state = list(model.state_dict().items())
+    names: dict[Any, str] = {parameter: name for name, parameter in model.named_parameters()}
+    for parameter, values in runner.optim_wrapper.optimizer.state.items():
+        name = names.get(parameter, "?")
+        state += [(f"the optimizer's {key} of {name}", value) for key, value in values.items()]
+    state = [(k, v) for k, v in state if isinstance(v, Tensor) and v.is_floating_point()]
+
+    # One transfer for all: each value that is read alone would wait for the device.
+    device = next(model.parameters()).device
+    finite = torch.stack([value.isfinite().all().to(device) for _, value in state])
+    return [k for (k, _), is_finite in zip(state, finite.tolist(), strict=True) if not is_finite]

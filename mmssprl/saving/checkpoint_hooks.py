@@ -72,6 +72,7 @@ class SafeCheckpointHook(CheckpointHook):
             super().before_train(runner)
         if not is_main_process():
             return
+
         folder = Path(runner.work_dir)
         for part in sweep_parts(folder):
             runner.logger.info(f"deleted {part.name}, which a killed process left unfinished.")
@@ -81,7 +82,8 @@ class SafeCheckpointHook(CheckpointHook):
                 left = runner.max_epochs - runner.epoch
             # Existing checkpoints, step_*.pth too, are deleted as new ones are written.
             kept = len(getattr(self, "keep_ckpt_ids", ()))
-            kept += any(folder.glob(STEP_FILE.format("*")))
+            if any(folder.glob(STEP_FILE.format("*"))):
+                kept += 1
             num = num_checkpoints(left, vars(self)) - kept
             require_space(folder, max(1, num) * checkpoint_bytes(runner))
 
@@ -89,9 +91,8 @@ class SafeCheckpointHook(CheckpointHook):
         """Turn the histories back into mmengine's class."""
         scalars = (checkpoint.get("message_hub") or {}).get("log_scalars") or {}
         for name, history in scalars.items():
-            if (
-                isinstance(history, dict) and {*_HISTORY} == history.keys()
-            ):  # mmengine's own hook saves objects
+            # mmengine's own hook saves objects.
+            if isinstance(history, dict) and history.keys() == {*_HISTORY}:
                 logs, counts, most = (history[key] for key in _HISTORY)
                 scalars[name] = HistoryBuffer(logs.cpu().numpy(), counts.cpu().numpy(), most)
 
@@ -108,6 +109,7 @@ class SafeCheckpointHook(CheckpointHook):
         """Write first, then delete; mmengine deletes first. Called on every rank."""
         signals.saves()
         require_finite_state(runner, meta["iter"])
+
         outdated: list[int] = []
         if self.max_keep_ckpts > 0:
             steps = [each for each in self.keep_ckpt_ids if each != step] + [step]
@@ -117,6 +119,7 @@ class SafeCheckpointHook(CheckpointHook):
             runner.message_hub.update_info("keep_ckpt_ids", steps)
         self.last_ckpt = self._path(step)
         runner.message_hub.update_info("last_ckpt", self.last_ckpt)
+
         self._write(runner, step, meta)
         if is_main_process():  # the others wait for it
             signals.progress()
@@ -241,6 +244,7 @@ def as_plain(value: Any, name: str = "checkpoint") -> Any:
         return as_plain(value.tolist(), name)
     if isinstance(value, Path):
         return str(value)
+
     if isinstance(value, Mapping):
         # copy() keeps an OrderedDict's attributes, the layer versions of a state dict.
         plain: Any = copy.copy(value) if type(value) in (dict, OrderedDict, Counter) else {}
@@ -250,6 +254,7 @@ def as_plain(value: Any, name: str = "checkpoint") -> Any:
     if isinstance(value, list | tuple | set | frozenset) and type(value) is not torch.Size:
         items = [as_plain(each, f"{name}[{i}]") for i, each in enumerate(value)]
         return tuple(items) if isinstance(value, tuple) else items
+
     if isinstance(value, _PLAIN):
         return value
     raise UserTypeError(

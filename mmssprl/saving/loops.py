@@ -62,11 +62,11 @@ class _Resumable:
 
     def _skip(self, steps: int) -> None:
         """Skip the first batches of the next pass over the data."""
-        batches, sampler = self.dataloader.batch_sampler, self._sampler
+        batches = self.dataloader.batch_sampler
         if isinstance(batches, LateBatches):
             batches.start = steps
-        elif sampler is not None:
-            sampler.start = steps * self.dataloader.batch_size
+        elif self._sampler is not None:
+            self._sampler.start = steps * self.dataloader.batch_size
         elif steps:
             raise UserValueError(
                 "train_dataloader.sampler must be a dict to resume inside an epoch, but is not; "
@@ -95,6 +95,7 @@ class ResumableEpochLoop(_Resumable, EpochBasedTrainLoop):
                 f"cannot resume: the checkpoint is {done} steps into an epoch, which has "
                 f"{len(self.dataloader)} now. Use the images and batch size of its training."
             )
+
         self.runner.call_hook("before_train_epoch")
         self.runner.model.train()
         self._skip(done)
@@ -131,9 +132,10 @@ class ResumableIterLoop(_Resumable, IterBasedTrainLoop):
     def _batches(self) -> Iterator[Any]:
         sampler = self._sampler
         while True:
-            passes, done = 0, self._iter
-            if sampler is None or not sampler.is_endless:
-                passes, done = divmod(self._iter, len(self.dataloader))
+            is_endless = sampler is not None and sampler.is_endless
+            passes, done = (
+                (0, self._iter) if is_endless else divmod(self._iter, len(self.dataloader))
+            )
             if sampler is not None:
                 sampler.set_epoch(passes)
             self._skip(done)

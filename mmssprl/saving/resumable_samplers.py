@@ -1,4 +1,4 @@
-"""Samplers and data sets whose samples are reproducible when training resumes inside an epoch.
+"""Samplers and data sets with reproducible samples when training resumes inside an epoch.
 
 mmengine's sampler gives the order. A resumed run skips the samples before its start without loading
 them. The random generators are seeded for each sample, whichever process loads it.
@@ -106,7 +106,7 @@ class DrawSampler(Sampler):
 
 
 class LateBatches(BatchSampler):
-    """Skip the first ``start`` batches of a batch sampler, whose batches may depend on them."""
+    """Skip the first ``start`` batches of a batch sampler; later ones may depend on these."""
 
     def __init__(self, sampler: Sampler, batch_size: int, batch_sampler: Mapping) -> None:
         defaults = {"sampler": sampler, "batch_size": batch_size}

@@ -1,4 +1,4 @@
-"""The checkpoints in a work dir: refuse those of another run, find the newest intact."""
+"""The checkpoints in a work dir: refuse another run, and find the newest intact one."""
 
 import logging
 import math
@@ -35,6 +35,7 @@ def check_work_dir(cfg: Config, *, overwrite: bool) -> None:
             f"work_dir must not hold another run, but {work_dir} has {found[-1].name}; resume "
             "that run, delete its checkpoints by overwrite, or give another work_dir."
         )
+
     doomed = {path.resolve() for path in files_of_run(cfg)}
     for key in ("weights", "load_from"):
         if cfg.get(key) and Path(cfg[key]).resolve() in doomed:
@@ -57,10 +58,13 @@ def finished_weights(cfg: Config) -> Path | None:
     checkpoint = cfg.get("load_from")
     if not cfg.get("resume") or not checkpoint or "://" in checkpoint:
         return None
-    meta, length = read_checkpoint(checkpoint, mmap=True)["meta"], cfg.train_cfg
-    epochs, steps = (length.get(unit, math.inf) for unit in ("max_epochs", "max_iters"))
+
+    meta = read_checkpoint(checkpoint, mmap=True)["meta"]
+    epochs = cfg.train_cfg.get("max_epochs", math.inf)
+    steps = cfg.train_cfg.get("max_iters", math.inf)
     if meta["epoch"] < epochs and meta["iter"] < steps:
         return None
+
     weights = Path(checkpoint)
     if is_pretraining(cfg):
         weights = Path(cfg.work_dir) / f"{Path(cfg.filename).stem}_backbone.pth"
@@ -88,6 +92,7 @@ def newest_intact(work_dir: str | Path) -> Path | None:
         faults.append(f"{path}: {fault}")
         keep_off_console(MMLogger.get_current_instance())  # its short form, before a run, too
         print_log(f"skipping {faults[-1]}.", logger="current", level=logging.WARNING)
+
     if not faults:
         return None
     raise UserFileNotFoundError(
@@ -113,12 +118,14 @@ def existing_checkpoint(path: str | Path, name: str) -> Path:
 
 def _in_order(folder: Path) -> Iterator[Path]:
     """Yield the file that ``last_checkpoint`` names; read the others only if it is no good."""
-    pointer, named = folder / POINTER, None
+    named = None
+    pointer = folder / POINTER
     if pointer.exists():
         text = os.fsdecode(pointer.read_bytes().strip(b"\0 \t\r\n"))
         # Only the name: the pointer has the full path, but the folder may have been moved.
         named = folder / (Path(text).name or POINTER)
         yield named
+
     files = {*folder.glob("*.pth")} - {named}
     steps = {path: _num_steps(path) for path in files if not _NO_TRAINING.fullmatch(path.stem)}
     found = {path: number for path, number in steps.items() if number is not None}

@@ -32,6 +32,7 @@ def record_run(cfg: Config, dataset: Any) -> None:
     """
     path = Path(cfg.work_dir) / RECORD_FILE
     config = json.loads(json.dumps(cfg.to_dict(), default=str))
+    images = dataset.fingerprint() if hasattr(dataset, "fingerprint") else None
     start = {
         "time": datetime.now().astimezone().isoformat(timespec="seconds"),
         "command": shlex.join(sys.argv),
@@ -39,23 +40,29 @@ def record_run(cfg: Config, dataset: Any) -> None:
         "processes": get_world_size(),
         "environment": describe_environment(get_device()),
         "commit": source_commit(),
-        "images": dataset.fingerprint() if hasattr(dataset, "fingerprint") else None,
+        "images": images,
     }
+
     record = read_record(path) if cfg.get("resume") else {}
     if not record.keys() >= {"config", "starts"}:
         record = {"config": config, "starts": []}
     elif config != record["config"]:
         start["config"] = config
-    now = start["images"]
-    before = record["starts"][0]["images"] if record["starts"] else now
-    if before != now and None not in (before, now):
-        text = (
-            f"the images have changed since this run started: {before['num_images']:,} then, "
-            f"{now['num_images']:,} now, some with other names or sizes."
-        )
-        print_log(text, logger="current", level=logging.WARNING)
+    if record["starts"]:
+        _warn_of_changes(record["starts"][0]["images"], images)
     record["starts"].append(start)
     write_whole(path, json.dumps(record, indent=2) + "\n")
+
+
+def _warn_of_changes(before: dict[str, Any] | None, now: dict[str, Any] | None) -> None:
+    """Warn if the fingerprints of the images differ; None says nothing of them."""
+    if before is None or now is None or before == now:
+        return
+    text = (
+        f"the images have changed since this run started: {before['num_images']:,} then, "
+        f"{now['num_images']:,} now, some with other names or sizes."
+    )
+    print_log(text, logger="current", level=logging.WARNING)
 
 
 def read_record(path: Path) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def load_from_http(filename: str, map_location: Any = None) -> Any:
 
 
 _SERVICES = ["mmcls://", "pavi://", r"(\S+\:)?s3://", r"(\S+\:)?petrel://"]
-"""Old names, and storage services whose files mmengine unpickles: refused."""
+"""Refused: old names, and storage services, as mmengine would unpickle their files."""
 
 
 @CheckpointLoader.register_scheme(
@@ -112,6 +112,7 @@ def load_from_publisher(filename: str, map_location: Any = None) -> Any:
     elif scheme in ("open-mmlab", "openmmlab"):
         places = get_external_models()
         name = get_deprecated_model_names().get(name, name)
+
     if name not in places:
         raise UserValueError(
             "a checkpoint must be a file, an http(s) URL or a name that torchvision or OpenMMLab "

@@ -34,8 +34,8 @@ class SaveAndStopHook(Hook):
 
     It saves through the run's CheckpointHook, as ``step_<step>.pth``, keeps only the newest of
     these, and none in the end. The ranks agree once per step by an asynchronous all-reduce on the
-    CPU, whose result the next step reads, so that nothing waits. With accumulated gradients it acts
-    only after an optimizer step, because checkpoints hold no partial sums.
+    CPU. The next step reads its result, so that nothing waits. With accumulated gradients the hook
+    acts only after an optimizer step, because checkpoints hold no partial sums.
 
     Args:
         save_every: Steps between two saves, or time, such as 500 or "15m".
@@ -65,7 +65,8 @@ class SaveAndStopHook(Hook):
             self._saver = next((h for h in runner.hooks if isinstance(h, CheckpointHook)), None)
         if get_world_size() > 1:
             self._group = distributed.new_group(backend="gloo", timeout=timeout_of(runner.cfg))
-        self._saved_at, self._saved_step = time.monotonic(), runner.iter
+        self._saved_at = time.monotonic()
+        self._saved_step = runner.iter
         self._has_checkpoint = (Path(runner.work_dir) / POINTER).exists()
 
     def before_train_epoch(self, runner: Runner) -> None:
@@ -79,11 +80,13 @@ class SaveAndStopHook(Hook):
         step = runner.iter + 1
         if step == runner.max_iters or not runner.optim_wrapper.should_update():
             return  # the end of the training saves anyway
+
         is_late = self.seconds is not None and time.monotonic() - self._saved_at > self.seconds
         stop, is_due = self._agree(signals.number, is_late and is_main_process())
         if stop:
             signals.saves()
         is_due = is_due or (self.steps is not None and step - self._saved_step >= self.steps)
+
         if self._saver is not None and (stop or is_due):
             self._save(runner, self._saver)
             self._saved_step = step  # on all ranks; only rank 0 runs before_save_checkpoint
@@ -91,7 +94,7 @@ class SaveAndStopHook(Hook):
             self._stop(runner, stop, step)
 
     def after_val_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
-        """Stop a validation whose weights are saved: the resumed run validates again.
+        """Stop a validation if its weights are saved: the resumed run validates again.
 
         Only in one process: several may have different numbers of batches.
         """
@@ -111,7 +114,8 @@ class SaveAndStopHook(Hook):
         """Record samples per step and steps per epoch, and restart the clock of saves."""
         checkpoint["meta"].update(_meaning_of_steps(runner))
         if "optimizer" in checkpoint:
-            self._saved_at, self._newest_step = time.monotonic(), checkpoint["meta"]["iter"]
+            self._saved_at = time.monotonic()
+            self._newest_step = checkpoint["meta"]["iter"]
             self._has_checkpoint = True
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
@@ -132,12 +136,14 @@ class SaveAndStopHook(Hook):
         """Return the maximum of each over all ranks; with several ranks, of the last step."""
         if self._group is None:
             return number, is_due
+
         agreed = (0, 0)
         if self._asked is not None:
             answer, work = self._asked
             work.wait()
             agreed = tuple(answer.tolist())
         self._asked = None
+
         if not agreed[0]:
             # A save that is agreed now has not happened yet: do not ask for it again.
             mine = torch.tensor([number, int(is_due and not agreed[1])])
@@ -151,7 +157,9 @@ class SaveAndStopHook(Hook):
             return  # it has just saved
         # A copy, so that step_*.pth do not count among the checkpoints that the hook keeps.
         of_step = copy.copy(saver)
-        of_step.by_epoch, of_step.filename_tmpl, of_step.max_keep_ckpts = False, STEP_FILE, -1
+        of_step.by_epoch = False
+        of_step.filename_tmpl = STEP_FILE
+        of_step.max_keep_ckpts = -1
         of_step._save_checkpoint(runner)
         if is_main_process():
             _delete_steps(saver, keep=STEP_FILE.format(runner.iter + 1))
@@ -160,6 +168,7 @@ class SaveAndStopHook(Hook):
         if self._group is not None:
             distributed.barrier(self._group)  # nobody leaves while rank 0 writes
         self._disconnect()
+
         saved = "without saving, because the run has no CheckpointHook"
         if self._saver is not None:
             command = shlex.join(self.resume_by or ())
@@ -167,6 +176,7 @@ class SaveAndStopHook(Hook):
         line = f"stopped by {Signal(number).name} after step {step} of {runner.max_iters}, {saved}"
         if is_main_process():
             runner.logger.warning(LogLine(line, line))
+
         signals.interrupt()
         if self._saver is not None and comes_back():
             answer = requeue(is_main_process())

@@ -9,8 +9,10 @@ from .trusted_modules import named_modules
 
 def command_words(*words: str | PathLike[str]) -> list[str]:
     """Return a command of this package, with ``--import`` for the ``named_modules``."""
-    imports = [word for module in named_modules for word in ("--import", module)]
-    return [*program().split(), *imports, *map(str, words)]
+    command = program().split()
+    for module in named_modules:
+        command += ["--import", module]
+    return [*command, *map(str, words)]
 
 
 def command_line(*words: str | PathLike[str]) -> str:

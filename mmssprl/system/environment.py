@@ -8,6 +8,7 @@ import resource
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from subprocess import DEVNULL, CalledProcessError, check_output
 from typing import Any
@@ -21,22 +22,29 @@ from ..errors import UserValueError
 from ..version import __version__
 
 _PACKAGES = (
-    *("torch", "torchvision", "numpy", "numba", "pillow", "timm"),
-    *("opencv-python", "opencv-python-headless"),
+    "torch",
+    "torchvision",
+    "numpy",
+    "numba",
+    "pillow",
+    "timm",
+    "opencv-python",
+    "opencv-python-headless",
 )
 _VARIABLES = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS")
 """Environment variables that are recorded."""
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -3, -4  # of glibc's malloc.h
+# Options of mallopt in glibc's malloc.h
+_M_TRIM_THRESHOLD = -1
+_M_MMAP_THRESHOLD = -3
+_M_MMAP_MAX = -4
 _KEEPING: list[str] = []
 """One entry per open ``freed_memory_kept``, as these may be nested."""
 
 
 def describe_environment(device: str) -> dict[str, Any]:
     """Return versions, machine, device ('cpu', 'cuda', ...) and threads, ready for JSON."""
-    names = {distribution(spec) for family in FAMILIES.values() for spec in family.values()}
-    versions = {name: installed_version(name) for name in (*_PACKAGES, *sorted(names))}
     return {
-        "packages": {"mmssprl": __version__} | {k: v for k, v in versions.items() if v is not None},
+        "packages": _installed_packages(),
         "python": platform.python_version(),
         "system": platform.platform(),
         "processor": processor(),
@@ -45,6 +53,14 @@ def describe_environment(device: str) -> dict[str, Any]:
         "device": torch.cuda.get_device_name() if device.startswith("cuda") else device,
         "variables": {name: os.environ[name] for name in _VARIABLES if name in os.environ},
     }
+
+
+def _installed_packages() -> dict[str, str]:
+    """Return the versions of this package and of the installed packages that it uses."""
+    specs = chain.from_iterable(family.values() for family in FAMILIES.values())
+    names = {distribution(spec) for spec in specs}
+    versions = {name: installed_version(name) for name in (*_PACKAGES, *sorted(names))}
+    return {"mmssprl": __version__} | {k: v for k, v in versions.items() if v is not None}
 
 
 def usable_cores() -> int:
@@ -59,7 +75,7 @@ def default_threads() -> int:
 
 
 def training_threads() -> int:
-    """Return the threads of a training on a CPU: all cores, or one where they wait for others."""
+    """Return the threads of a training on a CPU: all cores, or one if the machine is overloaded."""
     is_busy = os.getloadavg()[0] > (os.cpu_count() or 1) and "OMP_NUM_THREADS" not in os.environ
     return 1 if is_busy else default_threads()
 
@@ -86,6 +102,7 @@ def freed_memory_kept(device: str) -> Iterator[None]:
     if not hasattr(libc, "mallopt"):
         yield
         return
+
     _KEEPING.append(device)
     libc.mallopt(_M_MMAP_MAX, 0)
     libc.mallopt(_M_TRIM_THRESHOLD, -1)

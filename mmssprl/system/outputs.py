@@ -40,12 +40,14 @@ def prepare_output(path: str | Path, *suffixes: str, overwrite: bool = False) ->
 def check_folder(path: str | Path, name: str = "work_dir") -> Path:
     """Refuse a folder that cannot be created or written to; create nothing."""
     path = check_path(path, name, folder="a folder", writes=True)
-    there = next(each for each in (path, *path.absolute().parents) if each.exists())
-    if not there.is_dir():
-        raise UserFileExistsError(f"{name} must be a folder, but {there} is a file; give another.")
-    if not os.access(there, os.W_OK):
+    existing = next(each for each in (path, *path.absolute().parents) if each.exists())
+    if not existing.is_dir():
+        raise UserFileExistsError(
+            f"{name} must be a folder, but {existing} is a file; give another."
+        )
+    if not os.access(existing, os.W_OK):
         raise UserPermissionError(
-            f"{path} must be a folder that you may write to, but {there} is not; choose another "
+            f"{path} must be a folder that you may write to, but {existing} is not; choose another "
             "path, or change its permissions."
         )
     return path
@@ -61,7 +63,9 @@ def whole_file(path: str | Path, mode: str = "w", *, synced: bool = True) -> Ite
     path = Path(path)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     # Names that are not UTF-8 are written as on the disk.
-    encoding, errors = (None, None) if "b" in mode else ("utf-8", "surrogateescape")
+    encoding = None if "b" in mode else "utf-8"
+    errors = encoding and "surrogateescape"
+
     try:
         with part.open(mode, encoding=encoding, errors=errors) as file:
             yield file
@@ -118,13 +122,13 @@ def write_figure(path: str | Path, figure: "Figure") -> None:
 
 
 def free_bytes(folder: Path) -> int:
-    """Return the free bytes on the disk of a folder, which need not exist."""
+    """Return the free bytes on the disk of a folder, even if the folder does not exist yet."""
     folder = folder.absolute()
     return shutil.disk_usage(next(f for f in (folder, *folder.parents) if f.exists())).free
 
 
 def num_checkpoints(length: int, checkpoint: Mapping[str, Any]) -> int:
-    """Return the largest number of checkpoints of a run on the disk, with one of a step."""
+    """Return the most checkpoints that a run has on the disk at once, a step's included."""
     interval = checkpoint.get("interval", 1)
     num_saved = -(-length // interval) if interval > 0 else 1
     most = checkpoint.get("max_keep_ckpts", -1)

@@ -31,7 +31,7 @@ _ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
 """Environment variable with the file from which torch's launcher reads this process's error."""
 _COLLECTIVES = ("all_gather", "all_reduce", "all_to_all", "barrier", "broadcast", "reduce_scatter")
 _LOST_S = 2.0
-"""Delay of an error that follows from another process's; torch compares whole seconds."""
+"""Delay of an error that another process has caused; torch compares whole seconds."""
 
 
 def command_of_process() -> list[str]:
@@ -97,7 +97,7 @@ def report(error: Exception) -> None:
 def run_processes(arguments: Sequence[str], resume_by: Sequence[str] | None = None) -> None:
     """Start processes with the arguments of torchrun, and pass signals on to them.
 
-    ``resume_by`` is the command that resumes the run, by default that of this process.
+    ``resume_by`` is the command that resumes the run, by default the one of this process.
 
     Raises:
         UserRuntimeError: The first process that failed, by its rank, with its error.
@@ -154,6 +154,7 @@ def explain_collectives(cfg: Mapping[str, Any]) -> Iterator[None]:
         is_of_other = isinstance(error, UserError) or "cuda error" in text
         if "timed out" not in text or is_of_other or not distributed.is_initialized():
             raise
+
         rank = distributed.get_rank()
         num_ranks = distributed.get_world_size()
         others = f"rank {1 - rank}" if num_ranks == 2 else f"the other {num_ranks - 1} ranks"
@@ -168,5 +169,9 @@ def _collective_of(error: RuntimeError) -> str:
     """Return the collective in which an error was raised, by the functions that called it."""
     frames = traceback.walk_tb(error.__traceback__)
     called = [frame.f_code.co_name.strip("_") for frame, _ in frames]
-    found = [name for name in called if any(word in name for word in _COLLECTIVES)]
+    found = [name for name in called if _is_collective(name)]
     return found[-1] if found else "all_reduce"  # of gradients, or asked for in an earlier step
+
+
+def _is_collective(function: str) -> bool:
+    return any(word in function for word in _COLLECTIVES)

@@ -10,11 +10,12 @@ from ..errors import UserValueError
 REQUEUE = "MMSSPRL_REQUEUE"
 """Environment variable that ``tools/slurm_train.sh`` sets if a job may be requeued."""
 _SRUN = ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS")
-_FIRST_PORT, _PORTS = 20000, 10000
+_FIRST_PORT = 20000
+_NUM_PORTS = 10000
 
 
 def use_step_environment(environ: MutableMapping[str, str] = os.environ) -> None:
-    """Set the variables of torch.distributed from those of srun.
+    """Set the variables of torch.distributed from the variables of srun.
 
     The port is derived from the ids of job and step, so that jobs on a node do not share it.
     """
@@ -24,11 +25,12 @@ def use_step_environment(environ: MutableMapping[str, str] = os.environ) -> None
             f"launcher 'slurm' needs the variables of srun, but {missing[0]} is not set; "
             "start the command with tools/slurm_train.sh or srun, or leave --launcher out."
         )
+
     job, step, rank, local_rank, tasks = (environ[name] for name in _SRUN)
     environ.update(RANK=rank, LOCAL_RANK=local_rank, WORLD_SIZE=tasks)
     num_nodes = int(environ.get("SLURM_STEP_NUM_NODES") or environ.get("SLURM_NNODES") or 1)
     environ.setdefault("LOCAL_WORLD_SIZE", str(-(-int(tasks) // num_nodes)))
-    environ.setdefault("MASTER_PORT", str(_FIRST_PORT + (10 * int(job) + int(step)) % _PORTS))
+    environ.setdefault("MASTER_PORT", str(_FIRST_PORT + (10 * int(job) + int(step)) % _NUM_PORTS))
     if "MASTER_ADDR" not in environ:
         nodes = environ.get("SLURM_STEP_NODELIST") or environ["SLURM_NODELIST"]
         environ["MASTER_ADDR"] = _scontrol("show", "hostnames", nodes).split()[0]
@@ -50,6 +52,7 @@ def requeue(is_first: bool) -> str | None:
         signal.signal(number, signal.SIG_IGN)
     if not is_first:
         return None
+
     job = os.environ["SLURM_JOB_ID"]
     try:
         words = _scontrol("--oneliner", "show", "job", job).split()

@@ -29,9 +29,9 @@ _HEARD_S = 0.1
 STUCK_S = 45.0
 """How long a step may take that a signal waits for; with the end of the process under a minute."""
 _FIRST_S = 3.0
-"""Delay of other ranks, so that the first one speaks and ends them."""
+"""Delay of all ranks but the first, so that the first one speaks and ends them."""
 _LAUNCHED = "TORCHELASTIC_RUN_ID"
-"""Environment variable that a launcher sets if it reports signals."""
+"""Environment variable of a process that torch has launched: its launcher reports signals."""
 EXPERIMENT_VARIABLE = "MMSSPRL_PARENT"
 """Environment variable of a run with the pid of its experiment."""
 _PARENT_S = 1.0
@@ -43,7 +43,7 @@ _ORPHAN_S = 25.0
 
 
 class StoppedError(SystemExit):
-    """A training was stopped by a signal; its code is the exit code."""
+    """A training was stopped by a signal; ``code`` is the exit code of the process."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -75,17 +75,23 @@ class _Signals:
         if self._is_watched or threading.current_thread() is not threading.main_thread():
             yield
             return
+
         handlers = {number: signal.getsignal(number) for number in _SIGNALS}
         # Ignored signals stay ignored, as under nohup.
         taken = [number for number in _SIGNALS if handlers[number] is not signal.SIG_IGN]
-        self._is_watched, self._pid, self._early = True, os.getpid(), 0
+        self._is_watched = True
+        self._early = 0
         self._heard = self._last_step = 0.0
+        self._pid = os.getpid()
         self._parent = os.getppid()
+
         # Python writes the numbers of signals to it even while the main thread waits in C.
-        pipe = os.pipe()
-        os.set_blocking(pipe[1], False)
-        threading.Thread(target=self._end_if_stuck, args=pipe, daemon=True).start()
-        wakeup = signal.set_wakeup_fd(pipe[1], warn_on_full_buffer=False)
+        reading, writing = os.pipe()
+        os.set_blocking(writing, False)
+        watch = threading.Thread(target=self._end_if_stuck, args=(reading, writing), daemon=True)
+        watch.start()
+        wakeup = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+
         for number in taken:
             signal.signal(number, self._receive)
         try:
@@ -97,11 +103,12 @@ class _Signals:
                 raise Interrupted(self._early) from error
             raise
         finally:
-            self._is_watched, self._early = False, 0
+            self._is_watched = False
+            self._early = 0
             for number in taken:
                 signal.signal(number, handlers[number])
             signal.set_wakeup_fd(wakeup)
-            os.write(pipe[1], b"\0")  # ends the thread
+            os.write(writing, b"\0")  # ends the thread
 
     def note(self, *, launches: bool = False, advice: Callable[[], str] = str) -> None:
         """From now on only note the first signal; pass it on if this one ``launches`` others.
@@ -109,12 +116,17 @@ class _Signals:
         ``advice`` returns how to resume, for the line of a process that is stuck.
         """
         if self._is_watched and not self._is_noted:
-            self._is_noted, self._launches, self._advice = True, launches, advice
-            self.number, self._early = self._early, 0  # one that came in between
+            # No call among these lines: Python handles a signal that comes meanwhile after them.
+            self._is_noted = True
+            self._launches = launches
+            self._advice = advice
+            self.number = self._early  # one that came in between
+            self._early = 0
 
     def interrupt(self) -> None:
         """Let signals end the process again."""
-        self.number, self._is_noted = 0, False
+        self.number = 0
+        self._is_noted = False
         self._heard = self._last_step = 0.0
         self._advice = str
 
@@ -130,17 +142,18 @@ class _Signals:
         if not self._is_noted:
             self._early = self._early or number
             raise Interrupted(number)
-        name, speaks = Signal(number).name, is_first_process() and _LAUNCHED not in os.environ
+
+        name = Signal(number).name
         if not self.number:
-            self.number, self._time = number, time.monotonic()
-            for child in _children() if self._launches else ():
-                child.send_signal(number)
-            if speaks:
-                _tell(f"{name}: saving after this step; once more ends at once")
+            self._time = time.monotonic()  # before the number: a signal that comes now compares it
+            self.number = number
+            if self._launches:
+                for child in _children():
+                    child.send_signal(number)
+            _announce(f"{name}: saving after this step; once more ends at once")
         # A closed terminal and its shells each send SIGHUP, and SIGXCPU comes every second.
         elif number not in _REPEATED and time.monotonic() - self._time > _SAME_S:
-            if speaks:
-                _tell(f"ended at once by {name}")
+            _announce(f"ended at once by {name}")
             _kill(_children())
             os._exit(128 + number)
 
@@ -157,6 +170,7 @@ class _Signals:
                 if stops and not self._heard:
                     number = stops[0]
                     self._heard = time.monotonic()
+
             waited = time.monotonic() - max(self._heard, self._last_step)
             if self._heard and waited > STUCK_S and not self._launches:
                 self._end_stuck(number)
@@ -175,14 +189,16 @@ class _Signals:
         os._exit(128 + number)
 
     def _shield(self) -> None:
-        """Ignore signals in a loader's worker, so that the parent can finish its step."""
+        """Ignore signals in a loader's worker, so that its parent can finish the current step."""
         if self._is_watched:
             signal.set_wakeup_fd(-1)
         if not (self._is_watched and hasattr(signal, "sigtimedwait")):
             return
         for number in set(_SIGNALS) - {Signal.SIGTERM}:
             signal.signal(number, signal.SIG_IGN)
-        parent, self._pid = self._pid, os.getpid()
+
+        parent = self._pid
+        self._pid = os.getpid()
         # Blocked, as torch later installs a SIGTERM handler; new threads inherit the mask.
         signal.pthread_sigmask(signal.SIG_BLOCK, {Signal.SIGTERM})
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
@@ -192,6 +208,12 @@ class _Signals:
 def _tell(line: str) -> None:
     with suppress(OSError):  # the terminal may be closed
         os.write(2, f"{line}\n".encode())  # print is not reentrant
+
+
+def _announce(line: str) -> None:
+    """Tell once for all ranks, and nothing if a launcher tells."""
+    if is_first_process() and _LAUNCHED not in os.environ:
+        _tell(line)
 
 
 def _children(pid: int | None = None) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Modules that the user named, the only ones whose code may run."""
+"""Modules that the user named; files may run the code of no other module."""
 
 import importlib
 import os
@@ -34,7 +34,7 @@ def import_named(module: str) -> Any:
 def is_named(module: str) -> bool:
     """Whether a module was named by the user, or is the user's own file and not a library's."""
     file = getattr(sys.modules.get(module), "__file__", None) or ""
-    others = [sysconfig.get_path(name) or "" for name in ("stdlib", "platlib", "purelib")]
-    others.append(str(Path(__file__).parents[1]))
-    is_own = bool(file) and not any(Path(file).is_relative_to(place) for place in others)
+    libraries = [sysconfig.get_path(name) or "" for name in ("stdlib", "platlib", "purelib")]
+    libraries.append(str(Path(__file__).parents[1]))
+    is_own = bool(file) and not any(Path(file).is_relative_to(place) for place in libraries)
     return module in named_modules or is_own

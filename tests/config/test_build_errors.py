@@ -61,7 +61,7 @@ class Wide(torch.nn.Module):
         raise ValueError(f"no width {width}")
 
 
-def test_the_key_is_that_of_the_innermost_part():
+def test_the_innermost_part_is_named():
     cfg = Config({"model": {"type": "Wide", "width": 1, "neck": {"type": "Wide", "width": 2}}})
     neck = {**cfg.model.neck, "depth": 3}  # a builder added a field
     for part, said in ((neck, "model.neck: no width 2"), ({**neck, "width": 4}, "no width 4")):

@@ -7,7 +7,8 @@ from mmssprl.config.shipped import config_file, shipped
 from mmssprl.errors import UserError, UserFileNotFoundError
 from mmssprl.pretraining.methods import find_method
 
-BASE, CLOSED = '_base_ = "base.py"\n', r"line 2 of it or of a _base_: .*never closed"
+BASE = '_base_ = "base.py"\n'
+CLOSED = r"line 2 of it or of a _base_: .*never closed"
 OWN = 'custom_imports = dict(imports=["own_parts"])\n'
 DIVISION = "x = 1\ny = 1 / 0\n"
 BAD = {
@@ -28,7 +29,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_the_file_and_the_line_are_named(tmp_path, monkeypatch, case):
+def test_the_place_of_a_mistake_is_named(tmp_path, monkeypatch, case):
     text, others, message = BAD[case]
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
@@ -40,18 +41,27 @@ def test_the_file_and_the_line_are_named(tmp_path, monkeypatch, case):
     assert "\n" not in str(caught.value)
 
 
-def test_a_dropped_method_and_a_dropped_config_name_what_to_use():
+def test_a_dropped_method_names_where_its_code_is():
     with pytest.raises(UserError, match="ssprl-shared was dropped: its code is at commit"):
         find_method("ssprl-shared")
+
+
+def test_a_dropped_config_names_what_to_use():
     with pytest.raises(UserFileNotFoundError, match="--size"):
         config_file("configs/baselines/simsiam_resnet18_photos.py")
 
 
-def test_a_shipped_config_is_found_and_a_local_one_wins(tmp_path, monkeypatch):
+SHIPPED = Path("configs/ssprl/ssprl_resnet18_scenes.py")
+
+
+def test_a_shipped_config_is_found_from_any_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    local = Path("configs/ssprl/ssprl_resnet18_scenes.py")
-    assert config_file(local) == shipped(local)
-    assert shipped(local).is_absolute()
-    local.parent.mkdir(parents=True)
-    local.touch()
-    assert config_file(local) == local
+    assert config_file(SHIPPED) == shipped(SHIPPED)
+    assert shipped(SHIPPED).is_absolute()
+
+
+def test_a_local_config_wins_over_a_shipped_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    SHIPPED.parent.mkdir(parents=True)
+    SHIPPED.touch()
+    assert config_file(SHIPPED) == SHIPPED

@@ -71,7 +71,9 @@ IN_A_FILE = {
     "default_hooks": (1, [], "x"),
     "randomness": (1, [], "x"),
 }
-PLACES = [(key, value) for key, values in IN_A_FILE.items() for value in values]
+PLACES = []
+for name, values in IN_A_FILE.items():
+    PLACES += [(name, value) for value in values]
 
 
 @pytest.mark.parametrize(("key", "value"), PLACES, ids=str)

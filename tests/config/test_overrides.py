@@ -32,8 +32,13 @@ MISSPELT = [
     ("load_from.x", "load_from.x: .*correct the key"),
 ]
 USED = [
-    *("work_dir", "auto_scale_lr.enable", "model.num_chunks", "optim_wrapper.clip_grad.max_norm"),
-    *("model.backbone.norm_cfg.requires_grad", "default_hooks.mine.type", "env_cfg.resource_limit"),
+    "work_dir",
+    "auto_scale_lr.enable",
+    "model.num_chunks",
+    "optim_wrapper.clip_grad.max_norm",
+    "model.backbone.norm_cfg.requires_grad",
+    "default_hooks.mine.type",
+    "env_cfg.resource_limit",
 ]
 
 
@@ -44,7 +49,7 @@ def value_of(cfg, key):
 
 
 @pytest.mark.parametrize(("config", "key", "meant"), HELPERS)
-def test_a_helper_is_refused_and_the_key_that_works_is_named(config, key, meant):
+def test_a_helper_is_refused_with_the_key_that_works(config, key, meant):
     cfg = Config.fromfile(config)
     with pytest.raises(UserError, match=rf"{key.split('.')[0]} changes nothing.*set {meant}"):
         merge_options(cfg, {key: 1})
@@ -65,20 +70,28 @@ def test_fields_that_a_config_does_not_set_may_be_set():
     assert [value_of(cfg, key) for key in USED] == [1] * len(USED)
 
 
-def test_a_name_in_a_file_that_is_almost_a_key_is_refused_and_helpers_pass(tmp_path):
+def test_a_name_in_a_file_that_is_almost_a_key_is_refused(tmp_path):
     config = write_config(tmp_path, "optim_wraper = dict()\n")
     with pytest.raises(UserError, match="toy.py: optim_wraper: .*'optim_wrapper'"):
         prepare_train_config(config, work_dir=tmp_path / "run")
+
+
+def test_helpers_of_usual_names_pass():
     helpers = ["train_pipeline", "val_ann_file", "dataset_type", "backend_args", "tta_model"]
     helpers += ["data_preprocessor", "custom_imports", "launcher", "norm_cfg", "optimizer"]
     check_spelling(Config(dict.fromkeys(helpers, 1)))
 
 
-def test_the_data_follow_the_layout_of_the_model_or_have_their_own():
+def test_the_data_follow_the_layout_of_the_model():
     cfg = Config.fromfile(SSPRL)
     merge_options(cfg, {"model.layout.num_small": 6})
     assert value_of(cfg, VIEWS) == cfg.model.layout
     assert ViewLayout.build(value_of(cfg, VIEWS)).num_small == 6
+
+
+def test_the_data_may_have_a_layout_of_their_own():
+    cfg = Config.fromfile(SSPRL)
+    merge_options(cfg, {"model.layout.num_small": 6})
     merge_options(cfg, {f"{VIEWS}.num_small": 4})
     assert (value_of(cfg, VIEWS).num_small, cfg.model.layout.num_small) == (4, 6)
 

@@ -21,10 +21,19 @@ def cropped(**changes):
     return {"train_dataloader.dataset": {"pipeline": [crop]}}
 
 
-def test_good_configs_pass():
-    check(**cropped())
-    check(**{"model.num_chunks": 4, ACCUMULATES: 1})
-    check(**{"model.type": "MultiLabelClassifier", ACCUMULATES: 4})
+@pytest.mark.parametrize(
+    "values",
+    [
+        cropped(),
+        {"model.num_chunks": 4, ACCUMULATES: 1},
+        {"model.type": "MultiLabelClassifier", ACCUMULATES: 4},
+    ],
+)
+def test_a_good_config_passes(values):
+    check(**values)
+
+
+def test_a_config_without_a_model_passes():
     check_pretraining(Config({}))
 
 

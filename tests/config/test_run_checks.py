@@ -36,18 +36,28 @@ class TestConfig:
             prepare_train_config(config)
         assert not (config.parent / "run").exists()
 
-    def test_wrapped_data_sets_are_checked_inside_and_file_clients_left_their_roots(self, config):
+    @pytest.fixture
+    def wrapped(self, config):
+        """A config, its data set, and the same data set without its annotation file."""
         cfg = Config.fromfile(config)
-        inner = {**cfg.train_dataloader.dataset, "ann_file": "gone.json"}
-        for wrapped in (
-            {"type": "RepeatDataset", "times": 2, "dataset": inner},
-            {"type": "ConcatDataset", "datasets": [cfg.train_dataloader.dataset, inner]},
-        ):
-            cfg.train_dataloader.dataset = wrapped
-            with pytest.raises(FileNotFoundError, match="no coco/gone.json"):
-                check_config(cfg, ("train",))
-        inner["data_root"] = "s3://bucket/coco"
-        cfg.train_dataloader.dataset = inner
+        whole = cfg.train_dataloader.dataset
+        return cfg, whole, {**whole, "ann_file": "gone.json"}
+
+    def test_a_repeated_data_set_is_checked_inside(self, wrapped):
+        cfg, _, gone = wrapped
+        cfg.train_dataloader.dataset = {"type": "RepeatDataset", "times": 2, "dataset": gone}
+        with pytest.raises(FileNotFoundError, match="no coco/gone.json"):
+            check_config(cfg, ("train",))
+
+    def test_all_of_several_data_sets_are_checked(self, wrapped):
+        cfg, whole, gone = wrapped
+        cfg.train_dataloader.dataset = {"type": "ConcatDataset", "datasets": [whole, gone]}
+        with pytest.raises(FileNotFoundError, match="no coco/gone.json"):
+            check_config(cfg, ("train",))
+
+    def test_the_roots_of_file_clients_are_left_to_them(self, wrapped):
+        cfg, _, gone = wrapped
+        cfg.train_dataloader.dataset = {**gone, "data_root": "s3://bucket/coco"}
         check_config(cfg, ("train",))
 
     def test_a_missing_package_is_named(self, monkeypatch):

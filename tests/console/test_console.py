@@ -98,9 +98,12 @@ def test_prints_of_packages_are_dropped(capsys):
     assert capsys.readouterr().out == "epoch 1 of 2\na\\udcff\n"
 
 
-def test_control_characters_are_escaped(capsys):
+def test_control_characters_are_escaped_in_what_is_said(capsys):
     say("classes: a\x1b[31mb\n  c\u202ed")
     assert capsys.readouterr().out == "classes: a\\x1b[31mb\n  c\\u202ed\n"
+
+
+def test_control_characters_are_escaped_in_errors():
     assert message_for_user(UserValueError("a\rb;\nc")) == "a\\rb;\nc"
     message = message_for_user(FileNotFoundError(2, "no file", "a\x9bb"))
     assert message.startswith("a\\x9bb: there is no such file")

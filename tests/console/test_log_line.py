@@ -14,12 +14,19 @@ def test_a_line_of_ss_prl():
     )
 
 
-def test_rates_waits_and_the_last_line():
-    def line(**more):
-        return console_line({**PYRAMID, **PACE, "epochs_done": 1.0, **more}, 8, "ln K")
+def line(**more):
+    return console_line({**PYRAMID, **PACE, "epochs_done": 1.0, **more}, 8, "ln K")
 
+
+def test_a_slow_rate_has_a_decimal():
     assert "  0.3 images/s  " in line(images_per_second=0.34)
     assert "  12 images/s  " in line(images_per_second=12.3)
+
+
+def test_a_wait_for_images_is_shown_from_a_tenth_of_the_time_on():
     assert "  data wait 23%  2.1 GB" in line(time=2.0, data_time=0.46)
     assert "data" not in line(time=2.0, data_time=0.18)
+
+
+def test_the_last_line_has_no_time_left():
     assert line(eta=0.0).endswith("0.880  1,234 images/s  2.1 GB")

@@ -7,7 +7,8 @@ from mmssprl.console.paths import check_path
 from mmssprl.errors import UserPermissionError
 from mmssprl.system.outputs import check_folder
 
-FILE, FOLDER = {"file": "a .npz file"}, {"folder": "the folder of a run"}
+FILE = {"file": "a .npz file"}
+FOLDER = {"folder": "the folder of a run"}
 BOTH = {**FILE, **FOLDER}
 
 
@@ -53,6 +54,10 @@ def test_a_path_without_permission_is_not_called_missing(place, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may do everything
     with pytest.raises(UserPermissionError, match=r"but you may not read a\.txt; "):
         check_path("a.txt", "x", **FILE)
+
+
+def test_a_folder_that_may_not_be_written_to_is_refused(place, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(UserPermissionError, match="run must be .* write to, but .* is not; choose"):
         check_folder(place / "run")
     assert not (place / "run").exists()

@@ -20,6 +20,9 @@ def test_lines_replace_the_bar_without_a_terminal(capsys):
     assert first == "reading: 0 of 4, 0 s"  # a slow first item gives no estimate
     assert 2 <= len(others) <= 5
     assert re.fullmatch(r"reading: [1-3] of 4 \(about \d s left\), \d s", others[-1])
+
+
+def test_progress_that_is_not_shown_writes_nothing(capsys):
     assert [*watch(iter([1]), "reading", shown=False)] == [1]
     assert capsys.readouterr().err == ""
 
@@ -31,6 +34,9 @@ def test_work_of_unknown_length_shows_its_time_until_it_ends(capsys):
     assert capsys.readouterr().err.splitlines()[:2] == ["step 1 0 s", "step 2 0 s"]
     time.sleep(0.15)
     assert capsys.readouterr().err == ""
+
+
+def test_work_that_fails_raises_its_error():
     with pytest.raises(KeyError), at_work("failing"):
         raise KeyError
 

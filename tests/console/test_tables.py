@@ -2,7 +2,7 @@ from mmssprl.console.tables import markdown_table, reasons_table
 from mmssprl.console.wording import CONSOLE_WIDTH
 
 
-def test_markdown_is_aligned_and_escaped():
+def test_columns_are_aligned():
     text = markdown_table(["what", "a", "mAP %"], [["one|two", "1", "9.5"], ["x", "1000", ""]])
     assert text.splitlines() == [
         r"| what     |    a | mAP % |",
@@ -12,12 +12,15 @@ def test_markdown_is_aligned_and_escaped():
     ]
     text = markdown_table(["a", "b"], [["1", "long"]], num_left=2)
     assert text.splitlines() == ["| a   | b    |", "| --- | ---- |", "| 1   | long |"]
+
+
+def test_a_cell_stays_on_its_line():
     text = markdown_table(["a"], [["x\ny\x1b[2J\u202egpj.exe\x85"]])
     assert r"| x\ny\x1b[2J\u202egpj.exe\x85 |" in text, "nothing acts in it"
     assert len(text.splitlines()) == 3
 
 
-def test_a_long_path_loses_its_middle_and_keeps_the_row_in_one_line():
+def test_a_long_path_loses_its_middle():
     path = f"/home/someone/{'projects/' * 8}runs/distilled/ssprl_resnet18_backbone.pth"
     rows = {"teacher": (path, "sees each image once"), "weights": (f"timm/vit:{path}", "as asked")}
     lines = reasons_table({**rows, "seed": ("0", "as asked")}).splitlines()

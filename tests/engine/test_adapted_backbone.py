@@ -55,7 +55,7 @@ class TestDetection:
             ("scenes", NARROW, [8, 16, 32], [4, 8, 16]),
         ],
     )
-    def test_pyramid_anchors_and_regions_fit_the_stages(self, size, backbone, channels, strides):
+    def test_all_that_reads_the_pyramid_fits_its_stages(self, size, backbone, channels, strides):
         model = build(adapted(size, "detection", backbone))
         assert model.neck.in_channels == channels
         side = 64

@@ -18,7 +18,8 @@ class Watch(Hook):
     priority = "LOWEST"
 
     def before_train(self, runner):
-        self.states, self.training = [], []
+        self.states = []
+        self.training = []
         self.after_train_iter(runner)
 
     def after_train_iter(self, runner, *args, **kwargs):
@@ -27,7 +28,8 @@ class Watch(Hook):
         self.training.append(self.model.backbone.bn1.training)
 
     def moved(self, step, part="backbone."):
-        first, now = self.states[0], self.states[step]
+        first = self.states[0]
+        now = self.states[step]
         return {
             key for key in first if key.startswith(part) and not torch.equal(first[key], now[key])
         }
@@ -40,24 +42,42 @@ def config(tmp_path_factory):
 
 def continued(config, folder, stops=(), **hook):
     """Train 3 epochs of 5 steps."""
-    watch, names = Watch(), ({"type": "PretrainHook"}, {"type": "ContinuationHook", **hook})
-    options = {"custom_hooks": [*names]}
+    watch = Watch()
+    options = {"custom_hooks": [{"type": "PretrainHook"}, {"type": "ContinuationHook", **hook}]}
     train(config, folder, stops=stops, options=options, hooks=(watch,))
     return watch
 
 
-def test_the_backbone_learns_after_the_heads_and_keeps_its_statistics(config, tmp_path):
-    watch = continued(config, tmp_path / "whole", heads_first=1)
+@pytest.fixture(scope="module")
+def whole(config, tmp_path_factory):
+    """A run of which the first epoch trains the heads alone: its folder, and what was seen."""
+    folder = tmp_path_factory.mktemp("whole")
+    return folder, continued(config, folder, heads_first=1)
+
+
+def test_the_heads_learn_first(whole):
+    _, watch = whole
     assert not any(watch.moved(step) for step in range(6))
     assert watch.moved(5, "neck.")
+
+
+def test_then_the_backbone_learns_without_its_statistics(whole):
+    _, watch = whole
     learned = {f"backbone.{name}" for name, _ in watch.model.backbone.named_parameters()}
     assert {"backbone.conv1.weight", "backbone.bn1.weight"} < learned
-    assert watch.moved(6) <= watch.moved(-1) == learned  # but no statistics
+    assert watch.moved(6) <= watch.moved(-1) == learned
     assert watch.training[1:] == [False] * 15
-    [log] = tmp_path.glob("whole/*/*.log")
+
+
+def test_the_log_says_when_the_backbone_begins(whole):
+    folder, _ = whole
+    [log] = folder.glob("*/*.log")
     assert "after epoch 1 the backbone begins to learn" in log.read_text()
-    continued(config, tmp_path / "cut", stops=(2, 4, 5, 7), heads_first=1)
-    assert_equal_runs(tmp_path / "cut", tmp_path / "whole", "epoch_3.pth")
+
+
+def test_a_resumed_run_protects_the_same_epochs(config, whole, tmp_path):
+    continued(config, tmp_path, stops=(2, 4, 5, 7), heads_first=1)
+    assert_equal_runs(tmp_path, whole[0], "epoch_3.pth")
 
 
 @pytest.mark.parametrize(("heads_first", "frozen"), [(0, 0), (3, 15)])

@@ -1,15 +1,38 @@
 from helpers.engine.logs import write_log
 
-from mmssprl.engine.history import read_scalars
+from mmssprl.engine.history import read_scalars, read_validations
 
 
-def test_a_resumed_run_replaces_the_steps_from_its_first_on_and_other_lines_are_left_out(tmp_path):
-    write_log(tmp_path, [{"lr": 0.1, "loss": 1.0, "step": step} for step in range(1, 9)])
+def training_line(step, loss=1.0):
+    return {"lr": 0.1, "loss": loss, "step": step}
+
+
+def losses(run):
+    return [(line["step"], line["loss"]) for line in read_scalars(run)]
+
+
+def test_a_resumed_run_replaces_all_steps_from_its_first_on(tmp_path):
+    write_log(tmp_path, [training_line(step) for step in range(1, 9)])
+    resumed = [training_line(step, loss=0.5) for step in (3, 4)]
+    write_log(tmp_path, resumed, "20260103_000000")
+    assert losses(tmp_path) == [(1, 1), (2, 1), (3, 0.5), (4, 0.5)]
+
+
+def test_lines_of_validations_are_left_out(tmp_path):
     validation = {"acc": 1.0, "step": 0}
-    write_log(tmp_path, [validation], "20260102_000000")
-    resumed = [{"lr": 0.1, "loss": 0.5, "step": step} for step in (3, 4)]
-    path = write_log(tmp_path, [*resumed, validation], "20260103_000000")
+    write_log(tmp_path, [training_line(1), validation])
+    write_log(tmp_path, [validation], "20260102_000000")  # stopped before its first line
+    assert losses(tmp_path) == [(1, 1)]
+
+
+def test_a_line_that_is_still_being_written_is_left_out(tmp_path):
+    path = write_log(tmp_path, [training_line(1)])
     with path.open("a") as file:
-        file.write('{"lr": 0.1, "lo')  # is still being written
-    found = [(item["step"], item["loss"]) for item in read_scalars(tmp_path)]
-    assert found == [(1, 1), (2, 1), (3, 0.5), (4, 0.5)]
+        file.write('{"lr": 0.1, "lo')
+    assert losses(tmp_path) == [(1, 1)]
+
+
+def test_the_later_log_of_a_validation_wins(tmp_path):
+    write_log(tmp_path, [training_line(1), {"acc": 0.9, "step": 1}, {"acc": 0.7, "step": 2}])
+    write_log(tmp_path, [{"acc": 0.6, "step": 2}], "20260102_000000")
+    assert read_validations(tmp_path, "acc") == {1: 0.9, 2: 0.6}

@@ -23,7 +23,7 @@ def config(tmp_path, monkeypatch):
 
 @pytest.fixture
 def weights(config):
-    """A training checkpoint whose backbone has the architecture of the config."""
+    """A training checkpoint of a backbone as in the config."""
     state = load_network("random", Config.fromfile(config), seed=7).state_dict()
     path = config.parent / "ssprl.pth"
     torch.save({"state_dict": {f"backbone.{k}": v for k, v in state.items()}}, path)
@@ -31,7 +31,7 @@ def weights(config):
 
 
 class TestTraining:
-    def test_weights_of_another_backbone_stay_in_resuming_and_test(
+    def test_weights_of_another_backbone_stay_in_all_that_follows(
         self, config, tmp_path, monkeypatch
     ):
         lines = []
@@ -39,18 +39,20 @@ class TestTraining:
         wide = {"type": "ResNet", "depth": 18, "num_stages": 2, "base_channels": 12}
         wide |= {"strides": (1, 2), "dilations": (1, 1), "out_indices": (1,)}
         weights = save_backbone(tmp_path / "pretrained/w.pth", wide)
+
         cfg = prepare_train_config(config, weights=str(weights), work_dir="a")
         assert cfg.model.backbone == wide
         assert cfg.model.head.in_channels == 24
         launch(cfg, "train")
         assert_equal(read_backbone("a/epoch_1.pth"), read_backbone(weights), "backbone")
         assert Config.fromfile("a/linear.py").model.backbone.base_channels == 12
-        options = {"train_cfg.max_epochs": 2}
-        launch(
-            prepare_train_config(config, work_dir="a", resume="auto", cfg_options=options), "train"
-        )
+
+        longer = {"train_cfg.max_epochs": 2}
+        cfg = prepare_train_config(config, work_dir="a", resume="auto", cfg_options=longer)
+        launch(cfg, "train")
         assert (config.parent / "a/epoch_2.pth").exists()
         launch(prepare_test_config(config, "a", work_dir="b"), "test")
+
         found = [line for line in lines if line.startswith("model.backbone is")]
         for line, origin in zip(found, ("pretrained/w.json", "a/linear.py"), strict=False):
             assert str(tmp_path / origin) in line
@@ -79,20 +81,25 @@ class TestTraining:
 
 
 class TestRefused:
-    def test_a_checkpoint_and_a_description_of_another_backbone(self, config, weights):
+    def test_a_checkpoint_of_another_backbone(self, config, weights):
         options = {"model.backbone.depth": 34}
         with pytest.raises(ValueError, match=r"ssprl.pth .*linear.py.*layer1.2.conv1.weight"):
             prepare_train_config(config, weights=str(weights), cfg_options=options)
         assert not (config.parent / "run").exists()
+
+    def test_a_description_of_another_backbone(self, config, weights):
         other = Config.fromstring(CONFIG.replace("base_channels=8", "base_channels=4"), ".py")
         write_description(weights, other)
+        options = {"model.backbone.depth": 34}
         with pytest.raises(ValueError, match=r"ssprl\.json, .* next to the file"):
             prepare_train_config(config, weights=str(weights), cfg_options=options)
 
-    def test_two_origins_and_a_config_without_the_field(self, config, weights):
+    def test_two_origins(self, config, weights):
         options = {"model.backbone.init_cfg": {"type": "Pretrained", "checkpoint": "x.pth"}}
         with pytest.raises(ValueError, match="weights=.*init_cfg"):
             prepare_train_config(config, weights=str(weights), cfg_options=options)
+
+    def test_a_config_without_the_field(self, config, weights):
         config.write_text(config.read_text().replace('weights = "random"\n', ""))
         with pytest.raises(ValueError, match="--weights .*load_from"):
             prepare_train_config(config, weights=str(weights))
@@ -102,26 +109,35 @@ class TestRefused:
         state = read_backbone(weights)
         init = {"type": "Pretrained", "checkpoint": str(tmp_path / "x.pth")}
         options = {"model.backbone.init_cfg": init}
-        prefixed = {p: {f"{p}{k}": v for k, v in state.items()} for p in ("module.", "net.")}
-        for content in (state, {"state_dict": prefixed["module."]}):
+
+        def below_prefix(prefix):
+            return {f"{prefix}{name}": value for name, value in state.items()}
+
+        for content in (state, {"state_dict": below_prefix("module.")}):
             torch.save(content, tmp_path / "x.pth")
             prepare_train_config(config, cfg_options=options)
         for content, below in (
-            ({"state_dict": prefixed["net."]}, "net."),
+            ({"state_dict": below_prefix("net.")}, "net."),
             ({"state_dict": state, "ema": state}, "ema."),
         ):
             torch.save(content, tmp_path / "x.pth")
-            match = rf"init_cfg reads .*x\.pth is below .*{below}'; `convert` it, or .* `weights`"
+            match = (
+                rf"init_cfg reads .*x\.pth has it below .*{below}'; `convert` it, or .* `weights`"
+            )
             with pytest.raises(ValueError, match=match):
                 prepare_train_config(config, cfg_options=options)
             with_prefix = {"model.backbone.init_cfg": {**init, "prefix": below}}
             assert prepare_train_config(config, cfg_options=with_prefix)
 
 
-def test_a_dumped_config_has_the_hook_once_and_random_removes_it(config, weights):
+def test_a_dumped_config_has_the_hook_once(config, weights):
     cfg = prepare_train_config(config, weights=str(weights))
     apply_weights(cfg, str(weights))
     assert [hook.type for hook in cfg.custom_hooks] == ["mmssprl.InitialWeightsHook"]
+
+
+def test_random_removes_only_the_hook_of_the_weights(config, weights):
+    cfg = prepare_train_config(config, weights=str(weights))
     cfg.custom_hooks.append({"type": "EMAHook"})
     apply_weights(cfg, "random")
     assert [hook["type"] for hook in cfg.custom_hooks] == ["EMAHook"]

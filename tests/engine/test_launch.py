@@ -27,16 +27,25 @@ def on_gpu(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["epoch_3.pth", "last_checkpoint"])
-def test_a_used_work_dir_is_refused_and_left_alone_and_one_of_logs_is_free(config, tmp_path, name):
+def test_a_used_work_dir_is_refused_untouched(config, tmp_path, name):
     (tmp_path / "used").mkdir()
     (tmp_path / "used" / name).write_text("old")
     with pytest.raises(FileExistsError, match=rf"{name}; .*resume.*overwrite"):
         prepare_train_config(config, work_dir="used")
     assert [path.name for path in (tmp_path / "used").iterdir()] == [name]
-    (tmp_path / "used" / name).rename(tmp_path / "used" / "toy.py")
+
+
+def test_a_work_dir_without_checkpoints_is_free(config, tmp_path):
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used/toy.py").write_text("old")
     assert not prepare_train_config(config, work_dir="used").get("resume")
-    save_checkpoint(tmp_path / "used" / "epoch_3.pth")
-    assert prepare_train_config(config, work_dir="used", cfg_options={"resume": True}).load_from
+
+
+def test_a_config_that_resumes_finds_the_newest_checkpoint(config, tmp_path):
+    (tmp_path / "used").mkdir()
+    save_checkpoint(tmp_path / "used/epoch_3.pth")
+    cfg = prepare_train_config(config, work_dir="used", cfg_options={"resume": True})
+    assert cfg.load_from == "used/epoch_3.pth"
 
 
 def test_resume_takes_the_newest_or_a_given_checkpoint(config, tmp_path):
@@ -88,37 +97,56 @@ def test_compile_is_set_in_the_config(config, tmp_path):
     assert (model.compile_backbone, model.data_preprocessor) == (True, {"compile": True})
 
 
-def test_torchrun_must_have_started_the_processes_which_get_their_wrapper_on_the_cpu(
-    config, on_cpu, monkeypatch
-):
+def test_torchrun_must_have_started_the_processes(config, on_cpu, monkeypatch):
     monkeypatch.delenv("RANK", raising=False)
     with pytest.raises(ValueError, match="RANK .*torchrun"):
         prepare_train_config(config, launcher="pytorch")
+
+
+def test_mpi_starts_no_processes_on_the_cpu(config, on_cpu):
     with pytest.raises(ValueError, match="'mpi'.*tools/dist_train.sh"):
         prepare_train_config(config, launcher="mpi")
+
+
+OURS = {"type": "CPUDistributedDataParallel"}
+FOUND = {"find_unused_parameters": True}
+PLAIN = {"type": "MMDistributedDataParallel", "static_graph": True}
+SEPARATE = {"type": "MMSeparateDistributedDataParallel"}
+
+
+@pytest.mark.parametrize(
+    ("options", "used"),
+    [
+        ({}, {**OURS, "broadcast_buffers": False, "find_unused_parameters": False}),
+        (FOUND, {**OURS, "broadcast_buffers": False, **FOUND}),
+        ({"model_wrapper_cfg": PLAIN}, {**PLAIN, **OURS}),
+        ({"model_wrapper_cfg": SEPARATE}, SEPARATE),
+    ],
+)
+def test_processes_on_the_cpu_get_their_wrapper(config, on_cpu, monkeypatch, options, used):
     monkeypatch.setenv("RANK", "0")
-    ours, found = {"type": "CPUDistributedDataParallel"}, {"find_unused_parameters": True}
-    plain = {"type": "MMDistributedDataParallel", "static_graph": True}
-    separate = {"type": "MMSeparateDistributedDataParallel"}
-    for options, used in (
-        ({}, {**ours, "broadcast_buffers": False, "find_unused_parameters": False}),
-        (found, {**ours, "broadcast_buffers": False, **found}),
-        ({"model_wrapper_cfg": plain}, {**plain, **ours}),
-        ({"model_wrapper_cfg": separate}, separate),
-    ):
-        cfg = prepare_train_config(config, launcher="pytorch", cfg_options=options)
-        assert cfg.model_wrapper_cfg == used
+    cfg = prepare_train_config(config, launcher="pytorch", cfg_options=options)
+    assert cfg.model_wrapper_cfg == used
+
+
+def test_one_process_gets_no_wrapper(config, on_cpu):
     assert "model_wrapper_cfg" not in prepare_train_config(config)
-    monkeypatch.setattr("mmssprl.engine.launch.get_device", lambda: "cuda")
-    for launcher in ("pytorch", "mpi"):
-        cfg = prepare_train_config(config, launcher=launcher)
-        assert cfg.launcher == launcher
-        assert "model_wrapper_cfg" not in cfg
 
 
-def test_test_needs_its_data_and_never_resumes(config):
+@pytest.mark.parametrize("launcher", ["pytorch", "mpi"])
+def test_processes_on_gpus_get_mmengine_s_wrapper(config, on_gpu, monkeypatch, launcher):
+    monkeypatch.setenv("RANK", "0")
+    cfg = prepare_train_config(config, launcher=launcher)
+    assert cfg.launcher == launcher
+    assert "model_wrapper_cfg" not in cfg
+
+
+def test_a_test_never_resumes(config):
     save_checkpoint(config.with_suffix(".pth"))
     cfg = prepare_test_config(config, "toy.pth", cfg_options={"resume": True})
     assert (cfg.resume, cfg.load_from) == (False, "toy.pth")
+
+
+def test_a_test_needs_its_data(config):
     with pytest.raises(ValueError, match=r"test_dataloader.*`probe`"):
         prepare_test_config(config, "toy.pth", cfg_options={"test_dataloader": None})

@@ -20,61 +20,112 @@ def train(images, work_dir, **overrides):
     return runner, read_log(work_dir)
 
 
-def test_times_are_means_since_the_last_line(images, tmp_path, monkeypatch):
-    monkeypatch.setattr(Runner, "world_size", property(lambda self: 3))
-    runner, lines = train(images, tmp_path / "whole")
-    # Two epochs of five steps, a line every two steps of an epoch.
+NUM_RANKS = 3
+
+
+def times_of(runner, name):
+    """The times of all steps of a run."""
+    return runner.message_hub.get_scalar(f"train/{name}").data[0]
+
+
+@pytest.fixture(scope="module")
+def whole(images, tmp_path_factory):
+    """A run of two epochs of five steps, with a line every two steps of an epoch."""
+    folder = tmp_path_factory.mktemp("whole")
+    with mock.patch.object(Runner, "world_size", NUM_RANKS):
+        return folder, *train(images, folder)
+
+
+@pytest.mark.parametrize("name", ["time", "data_time"])
+def test_times_are_means_since_the_last_line(whole, name):
+    _, runner, lines = whole
     assert [line["iter"] for line in lines] == [2, 4, 7, 9]
-    for line, steps in zip(lines, ((0, 2), (2, 4), (4, 7), (7, 9)), strict=True):
-        for name in ("time", "data_time"):
-            times = runner.message_hub.get_scalar(f"train/{name}").data[0]
-            assert line[name] == pytest.approx(times[slice(*steps)].mean()), (name, steps)
-        pace = 2 * 3 / line["time"]
-        assert line["images_per_second"] == pytest.approx(pace)
+    times = times_of(runner, name)
+    means = [times[:2].mean(), times[2:4].mean(), times[4:7].mean(), times[7:9].mean()]
+    assert [line[name] for line in lines] == pytest.approx(means)
+
+
+def test_images_per_second_count_all_ranks(whole):
+    _, _, lines = whole
+    for line in lines:
+        assert line["images_per_second"] == pytest.approx(2 * NUM_RANKS / line["time"])
+
+
+def test_a_line_has_the_memory_of_a_process_on_the_cpu(whole):
+    _, _, lines = whole
+    for line in lines:
         assert get_device() != "cpu" or 100 < line["memory"] <= peak_resident_mib()
-        assert line["eta"] > 0
-    # Losses keep mmengine's window of ten steps.
+
+
+def test_losses_keep_mmengine_s_window_of_ten_steps(whole):
+    _, runner, lines = whole
     losses = runner.message_hub.get_scalar("train/loss").data[0]
     assert lines[-1]["loss"] == pytest.approx(losses[:9].mean())
+
+
+def test_a_resumed_run_counts_its_own_steps(images, whole, tmp_path):
+    of_epoch_1 = {"resume": True, "load_from": str(whole[0] / "epoch_1.pth")}
+    runner, lines = train(images, tmp_path, **of_epoch_1)
+    assert [line["iter"] for line in lines] == [7, 9]
+    assert lines[0]["time"] == pytest.approx(times_of(runner, "time")[5:7].mean())
+
+
+def test_other_names_of_losses_are_refused():
     with pytest.raises(UserValueError, match="^log_with_hierarchy must be False"):
         PretrainLogProcessor(log_with_hierarchy=True)
-    # A resumed run counts its own steps.
-    of_epoch_1 = {"resume": True, "load_from": str(tmp_path / "whole/epoch_1.pth")}
-    runner, lines = train(images, tmp_path / "resumed", **of_epoch_1)
-    assert [line["iter"] for line in lines] == [7, 9]
-    times = runner.message_hub.get_scalar("train/time").data[0]
-    assert lines[0]["time"] == pytest.approx(times[5:7].mean())
+
+
+def one_weight_since_step_3(terms):
+    return {name: term._replace(since=3) for name, term in terms.items()}
 
 
 def test_a_relative_loss_is_of_steps_with_one_weight(images, tmp_path, monkeypatch):
     terms = SSPRL.loss_terms
-    monkeypatch.setattr(
-        SSPRL, "loss_terms", lambda self: {n: t._replace(since=3) for n, t in terms(self).items()}
-    )
+    monkeypatch.setattr(SSPRL, "loss_terms", lambda self: one_weight_since_step_3(terms(self)))
     _, lines = train(images, tmp_path, **{"log_processor.window_size": 5})
     # The window of step 7 still holds step 3, which had another weight.
     assert [line["iter"] for line in lines if "relative_pyramid_s0" in line] == [9]
 
 
-def test_in_a_training(images, tmp_path):
+@pytest.fixture(scope="module")
+def at_rest(images, tmp_path_factory):
+    """A run of four epochs with a learning rate of 0: runner, warnings, and lines of the log."""
+    folder = tmp_path_factory.mktemp("at_rest")
     hooks = [{"type": "PretrainHook"}, {"type": "MonitorHook"}]
     options = {"custom_hooks": hooks, "log_processor": {"type": "PretrainLogProcessor"}}
     options["optim_wrapper.optimizer"] = {"type": "SGD", "lr": 0.0, "_delete_": True}
-    runner = make_runner(images, tmp_path, max_epochs=4, param_scheduler=[], **options)
+    runner = make_runner(images, folder, max_epochs=4, param_scheduler=[], **options)
     with mock.patch.object(runner.logger, "warning") as warning:
         runner.train()
-    texts = [call.args[0] for call in warning.mock_calls]
-    (text,) = [text for text in texts if "docs/troubleshooting.md" in text]
+    return runner, [call.args[0] for call in warning.mock_calls], read_log(folder)
+
+
+def test_a_trouble_is_one_warning_in_one_line(at_rest):
+    _, warnings, _ = at_rest
+    (text,) = [text for text in warnings if "docs/troubleshooting.md" in text]
     assert text.startswith("the learning rate has been 0 for 1 epoch")
     assert "\n" not in text
-    lines = read_log(tmp_path)
-    assert [item["epochs_done"] for item in lines] == [n / 2 for n in range(1, 9)]
-    assert lines[-1]["progress"] == 1
+
+
+def test_a_line_says_how_much_is_done(at_rest):
+    _, _, lines = at_rest
+    assert [line["epochs_done"] for line in lines] == [n / 2 for n in range(1, 9)]
+    assert [line["progress"] for line in lines] == [n / 8 for n in range(1, 9)]
+    assert [line["eta"] > 0 for line in lines] == [True] * 7 + [False]
+
+
+def test_hooks_see_the_latest_line(at_rest):
+    runner, _, lines = at_rest
     latest = runner.log_processor.latest
     assert latest["step"] == lines[-1]["step"] == 8
     assert latest["relative_pyramid_s0"] == lines[-1]["relative_pyramid_s0"]
-    logged = [item for item in runner.model.loss_terms().items() if item[0] in latest]
+
+
+def test_relative_losses_are_shares_of_chance(at_rest):
+    runner, _, lines = at_rest
+    line = lines[-1]
+    logged = {name: term for name, term in runner.model.loss_terms().items() if name in line}
     assert len(logged) == 3
-    for name, term in logged:
-        relative = lines[-1][name.replace("loss", "relative")]
-        assert relative == pytest.approx(lines[-1][name] / term.weight / term.chance)
+    for name, term in logged.items():
+        relative = line[name.replace("loss", "relative")]
+        assert relative == pytest.approx(line[name] / term.weight / term.chance)

@@ -1,3 +1,4 @@
+from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -13,9 +14,15 @@ TIMES = {"time", "data_time", "memory"}
 HEALTH = {"embedding_spread", "frozen", "queue_fill", "queues_in_use"}
 """Scalars that the model adds in every step."""
 MEASURES = {
-    *("effective_rank", "alignment", "alignment_others"),
-    *(f"prototypes_in_use_s{s}" for s in (0, 1)),
-    *(f"{kind}_perplexity_s{s}" for s in (0, 1) for kind in ("code", "prediction")),
+    "effective_rank",
+    "alignment",
+    "alignment_others",
+    "prototypes_in_use_s0",
+    "prototypes_in_use_s1",
+    "code_perplexity_s0",
+    "code_perplexity_s1",
+    "prediction_perplexity_s0",
+    "prediction_perplexity_s1",
 }
 """Scalars that it adds where a line is written."""
 
@@ -31,7 +38,11 @@ def train(images, work_dir, *hooks, interval=2, ours=True, **overrides):
     return runner
 
 
-def history(runner):
+def history(runner, name):
+    return runner.message_hub.get_scalar(f"train/{name}").data[0]
+
+
+def history_without_health(runner):
     return {
         name: buffer.data[0]
         for name, buffer in runner.message_hub.log_scalars.items()
@@ -39,46 +50,62 @@ def history(runner):
     }
 
 
+def without_health(line):
+    """Names and values in their order, of a time only the name."""
+    kept = [key for key in line if key not in HEALTH | MEASURES]
+    return [(key, None if key in TIMES else line[key]) for key in kept]
+
+
 def logged(runner):
-    return [
-        [(key, None if key in TIMES else line[key]) for key in line if key not in HEALTH | MEASURES]
-        for line in read_log(runner.work_dir)
-    ]
+    return [without_health(line) for line in read_log(runner.work_dir)]
 
 
 @pytest.mark.parametrize("interval", [2, 50])
-def test_logs_and_history_equal_those_of_mmengine_s_hook(images, tmp_path, interval):
+def test_all_losses_equal_those_that_mmengine_s_hook_records(images, tmp_path, interval):
     stock = train(images, tmp_path / "stock", interval=interval, ours=False)
     ours = train(images, tmp_path / "ours", interval=interval)
     assert len(logged(stock)) == 2 * max(1, STEPS // interval)
-    assert logged(ours) == logged(stock)  # names, values and their order
-    assert history(ours).keys() == history(stock).keys() >= {"train/loss", "train/lr"}
-    for name, values in history(stock).items():
+    assert logged(ours) == logged(stock)
+
+    expected = history_without_health(stock)
+    found = history_without_health(ours)
+    assert found.keys() == expected.keys() >= {"train/loss", "train/lr"}
+    for name, values in expected.items():
         assert len(values) == 2 * STEPS
-        assert np.array_equal(history(ours)[name], values), name
+        assert np.array_equal(found[name], values), name
 
 
-def test_the_model_s_health_of_every_step_is_in_the_history_and_in_checkpoints(images, tmp_path):
-    key = "default_hooks.checkpoint"
-    runner = train(
-        images, tmp_path, interval=50, **{f"{key}.interval": 3, f"{key}.by_epoch": False}
-    )
-    found = {name: runner.message_hub.get_scalar(f"train/{name}").data[0] for name in HEALTH}
+@pytest.fixture(scope="module")
+def examined(images, tmp_path_factory):
+    """A run with a line at the end of each of two epochs, and a checkpoint every 3 steps."""
+    checkpoint = {"interval": 3, "by_epoch": False}
+    options = {f"default_hooks.checkpoint.{key}": value for key, value in checkpoint.items()}
+    return train(images, tmp_path_factory.mktemp("examined"), interval=50, **options)
+
+
+def test_health_of_every_step_is_in_the_history(examined):
     # Rows a step: 2 of 8 images, 8 of 32 patches. In the second epoch the queues are in use, and
-    # prototypes are not frozen; health after a step is that of the next one.
-    # Measures are taken when a line is written, at the end of each epoch.
-    assert {len(runner.message_hub.get_scalar(f"train/{n}").data[0]) for n in MEASURES} == {2}
-    assert found["queue_fill"].tolist() == [0.25, 0.5, 0.75] + [1] * 7
-    assert found["queues_in_use"].tolist() == [0] * 4 + [1] * 6
-    assert found["frozen"].tolist() == [1] * 4 + [0] * 6
-    saved = torch.load(tmp_path / "iter_9.pth", weights_only=True)["message_hub"]
-    for name, values in history(runner).items():
-        assert np.array_equal(saved["log_scalars"][name]["log_history"], values[:9]), name
+    # prototypes are not frozen; health after a step describes the next one.
+    assert history(examined, "queue_fill").tolist() == [0.25, 0.5, 0.75] + [1] * 7
+    assert history(examined, "queues_in_use").tolist() == [0] * 4 + [1] * 6
+    assert history(examined, "frozen").tolist() == [1] * 4 + [0] * 6
+
+
+def test_measures_are_taken_where_a_line_is_written(examined):
+    assert {name: len(history(examined, name)) for name in MEASURES} == dict.fromkeys(MEASURES, 2)
+
+
+def test_a_checkpoint_inside_an_epoch_has_the_history_up_to_it(examined):
+    path = Path(examined.work_dir) / "iter_9.pth"
+    saved = torch.load(path, weights_only=True)["message_hub"]
     assert saved["runtime_info"]["iter"] == 8
+    for name, values in history_without_health(examined).items():
+        assert np.array_equal(saved["log_scalars"][name]["log_history"], values[:9]), name
 
 
 def test_a_loss_that_is_not_finite_ends_the_run_at_the_next_line(images, tmp_path):
-    seen, bad = Hook(), BadGradient(2)
+    bad = BadGradient(2)
+    seen = Hook()
     seen.before_train_iter = mock.Mock()
     with pytest.raises(RuntimeError, match=r"step 3 .*loss_cross_s1=nan; .*--resume"):
         train(images, tmp_path, bad, seen, interval=4)

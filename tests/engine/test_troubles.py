@@ -6,7 +6,7 @@ import pytest
 from mmssprl.engine.troubles import AT_CHANCE, LEAST_STEPS, TROUBLES, diagnose, find_troubles
 
 LOGS = {log["name"]: log for log in json.loads(Path(__file__).with_name("logs.json").read_text())}
-"""Made by tools/dev/monitoring of version 0.2-wide, except that of SHORT_EPOCHS."""
+"""Made by tools/dev/monitoring of version 0.2-wide, except the log of SHORT_EPOCHS."""
 SHORT_EPOCHS = "healthy_ssprl_scenes_256x16_batch16_seed0"
 """A run of configs/ssprl/ssprl_resnet18_scenes.py on 256 scenes of 96 px, in batches of 16 for 16
 epochs, with lr 5e-4 and a line every 4 steps."""
@@ -14,8 +14,11 @@ epochs, with lr 5e-4 and a line every 4 steps."""
 
 def recorded(name):
     scalars = LOGS[name]["scalars"]
-    lines = [zip(scalars, row, strict=True) for row in zip(*scalars.values(), strict=True)]
-    return [{key: value for key, value in line if value is not None} for line in lines]
+    records = []
+    for row in zip(*scalars.values(), strict=True):
+        line = zip(scalars, row, strict=True)
+        records.append({key: value for key, value in line if value is not None})
+    return records
 
 
 HEALTHY = recorded("healthy_ssprl_scenes_256x12_seed0")[-2]
@@ -50,18 +53,21 @@ SIGNS = {
 @pytest.mark.parametrize("key", TROUBLES)
 def test_a_trouble_is_named_once_its_sign_has_stayed(key):
     values, epochs = SIGNS[key]
+    lasting = "1 epoch" if epochs == 1 else f"{epochs} epochs"
     records = run((2, values))
     first = next(n for n in range(len(records)) if find_troubles(records[:n] or records[:1]))
     ((found, line),) = find_troubles(records[:first]).items()
     assert found == key
     assert records[first - 1]["epochs_done"] == 2 + epochs
     assert "\n" not in line
-    assert f"{epochs} epoch{'s' * (epochs > 1)}" in line.partition(": ")[0]
+    assert lasting in line.partition(": ")[0]
     assert line.endswith("; see docs/troubleshooting.md")
 
 
 def test_the_first_cause_explains_a_loss_at_chance():
-    signs = {k: v for values, _ in SIGNS.values() for k, v in values.items()}
+    signs = {}
+    for values, _ in SIGNS.values():
+        signs |= values
     others = ["worse_than_start", "loader"]
     assert [*find_troubles(run((0, signs)))] == ["lr_zero", *others]
     del signs["lr"]
@@ -78,16 +84,25 @@ def test_a_loss_may_stay_at_chance_for_a_tenth_of_the_training():
     assert [*find_troubles(records)] == ["at_chance"]
 
 
-def test_what_is_no_trouble():
-    untrained = {"relative_pyramid_s0": 1.0, "frozen": 1.0}
-    within_the_interval = {"gain_over_start": -2.0, "gain_interval": 2.5}
-    for values in (untrained, within_the_interval):
-        assert not find_troubles(run((0, values)))
+def test_frozen_prototypes_at_chance_are_no_trouble():
+    assert not find_troubles(run((0, {"relative_pyramid_s0": 1.0, "frozen": 1.0})))
 
 
-def test_there_are_healthy_logs_and_some_of_every_trouble():
+def test_a_loss_within_the_interval_is_no_trouble():
+    assert not find_troubles(run((0, {"gain_over_start": -2.0, "gain_interval": 2.5})))
+
+
+def test_a_loss_over_the_start_is_given_with_its_interval():
+    (line,) = find_troubles(run((0, SIGNS["worse_than_start"][0]))).values()
+    assert "the probe has gained -3.0 ± 2.0 points over the weights that the training" in line
+
+
+def test_every_verdict_has_a_recorded_run():
     labels = {log["label"] for log in LOGS.values()}
     assert labels == {"healthy", *TROUBLES} - {"worse_than_start"}  # needs a probe
+
+
+def test_a_healthy_term_may_be_above_chance_for_long():
     # One term is above chance for four epochs of 16 steps, but falls all the time.
     last = max(r["step"] for r in recorded(SHORT_EPOCHS) if r["relative_cross_s1"] >= AT_CHANCE)
     assert last > LEAST_STEPS
@@ -95,18 +110,30 @@ def test_there_are_healthy_logs_and_some_of_every_trouble():
 
 @pytest.mark.parametrize("name", LOGS)
 def test_the_verdict_on_a_recorded_run(name):
-    records, label = recorded(name), LOGS[name]["label"]
-    found = diagnose("log", records)
+    found = diagnose("log", recorded(name))
+    label = LOGS[name]["label"]
     assert found.verdict == label
-    is_healthy = label == "healthy"
-    assert found.lines[1].startswith("healthy: " if is_healthy else "trouble: ")
-    assert not (is_healthy and any(find_troubles(records[:n]) for n in range(1, len(records))))
+    assert found.lines[1].startswith("healthy: " if label == "healthy" else "trouble: ")
 
 
-def test_too_short_to_tell():
-    records = recorded(next(name for name, log in LOGS.items() if log["label"] == "at_chance"))
-    assert diagnose("log", records[:2]).verdict == "too_short"
-    short = [record for record in records if record["step"] < LEAST_STEPS]
+@pytest.mark.parametrize("name", [n for n, log in LOGS.items() if log["label"] == "healthy"])
+def test_a_healthy_run_shows_no_trouble_at_any_time(name):
+    records = recorded(name)
+    for number in range(1, len(records)):
+        assert not find_troubles(records[:number])
+
+
+@pytest.fixture
+def at_chance():
+    return recorded(next(name for name, log in LOGS.items() if log["label"] == "at_chance"))
+
+
+def test_too_few_lines_to_tell(at_chance):
+    assert diagnose("log", at_chance[:2]).verdict == "too_short"
+
+
+def test_too_few_steps_to_tell(at_chance):
+    short = [record for record in at_chance if record["step"] < LEAST_STEPS]
     assert short[-1]["epochs_done"] > 3
     assert diagnose("log", short).verdict == "too_short"
 

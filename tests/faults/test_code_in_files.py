@@ -52,19 +52,31 @@ def test_no_program_in_an_image_runs(tmp_path, monkeypatch):
     assert (tmp_path / "sprung").exists(), "the trap works"
 
 
-def test_annotation_files(tmp_path):
-    plain, folder = {"boxes": np.arange(8).reshape(2, 4), "names": ["a", 2.5]}, tmp_path / "sprung"
-    mmengine.dump(plain, tmp_path / "a.pkl")
-    read = mmengine.load(tmp_path / "a.pkl")
-    assert {**read, "boxes": read["boxes"].tolist()} == {**plain, "boxes": plain["boxes"].tolist()}
-    (tmp_path / "b.pkl").write_bytes(pickle.dumps(Call(os.mkdir, str(folder))))
-    with pytest.raises(UserError, match=r"posix.mkdir"):
-        mmengine.load(tmp_path / "b.pkl")
-    mmengine.dump({"a": [1, 2.5, "b"]}, tmp_path / "a.yaml")
-    assert mmengine.load(tmp_path / "a.yaml") == {"a": [1, 2.5, "b"]}
-    (tmp_path / "b.yml").write_text(f"a: !!python/object/apply:os.mkdir ['{folder}']")
-    with pytest.raises(yaml.YAMLError, match="could not determine a constructor"):
-        mmengine.load(tmp_path / "b.yml")
-    assert not folder.exists()
-    yaml.unsafe_load((tmp_path / "b.yml").read_text())  # the trap works
-    assert folder.exists()
+class TestAnnotationFiles:
+    def test_a_pickle_of_plain_values_is_read(self, tmp_path):
+        plain = {"boxes": np.arange(8).reshape(2, 4), "names": ["a", 2.5]}
+        mmengine.dump(plain, tmp_path / "a.pkl")
+        read = mmengine.load(tmp_path / "a.pkl")
+        assert read["names"] == plain["names"]
+        assert read["boxes"].tolist() == plain["boxes"].tolist()
+
+    def test_a_pickle_that_runs_code_is_refused(self, tmp_path):
+        folder = tmp_path / "sprung"
+        (tmp_path / "b.pkl").write_bytes(pickle.dumps(Call(os.mkdir, str(folder))))
+        with pytest.raises(UserError, match=r"posix.mkdir"):
+            mmengine.load(tmp_path / "b.pkl")
+        assert not folder.exists()
+
+    def test_yaml_of_plain_values_is_read(self, tmp_path):
+        mmengine.dump({"a": [1, 2.5, "b"]}, tmp_path / "a.yaml")
+        assert mmengine.load(tmp_path / "a.yaml") == {"a": [1, 2.5, "b"]}
+
+    def test_yaml_that_runs_code_is_refused(self, tmp_path):
+        folder = tmp_path / "sprung"
+        path = tmp_path / "b.yml"
+        path.write_text(f"a: !!python/object/apply:os.mkdir ['{folder}']")
+        with pytest.raises(yaml.YAMLError, match="could not determine a constructor"):
+            mmengine.load(path)
+        assert not folder.exists()
+        yaml.unsafe_load(path.read_text())  # the trap works
+        assert folder.exists()

@@ -48,7 +48,7 @@ def whole(config, tmp_path_factory):
     return folder
 
 
-def test_stopped_four_times_with_larc_and_nothing_is_decoded_twice(config, whole, tmp_path):
+def test_stopped_four_times_with_larc_without_decoding_twice(config, whole, tmp_path):
     load = mock.Mock(wraps=UnlabeledImages.load_image)
     with mock.patch.object(UnlabeledImages, "load_image", lambda *args: load(*args)):
         # The first, the last of an epoch, the first of the next one, and a late one.
@@ -58,7 +58,7 @@ def test_stopped_four_times_with_larc_and_nothing_is_decoded_twice(config, whole
     assert not list(tmp_path.glob("step_*.pth")), "the last epoch's checkpoint supersedes them"
 
 
-def test_stopped_with_adamw_and_two_workers_where_the_whole_run_had_none(config, tmp_path):
+def test_stopped_with_adamw_in_other_processes_than_the_whole_run(config, tmp_path):
     options = {
         "optim_wrapper.optimizer": {"_delete_": True, "type": "AdamW", "lr": 0.01},
         "train_cfg.max_epochs": 2,
@@ -71,12 +71,12 @@ def test_stopped_with_adamw_and_two_workers_where_the_whole_run_had_none(config,
     assert_equal_runs(tmp_path / "cut", tmp_path / "whole", "epoch_2.pth")
 
 
-def test_images_in_a_tar_file_and_a_work_dir_of_any_bytes(config, whole, tmp_path):
+def test_stopped_with_images_in_a_tar_file(config, whole, tmp_path):
     tar = tmp_path / "images.tar"
     with tarfile.open(tar, "w") as file:
         file.add(config.parent / "images", ".")
     options = {"train_dataloader.dataset.data_root": str(tar)}
-    work_dir = tmp_path / os.fsdecode(b"\xff")  # no UTF-8
+    work_dir = tmp_path / os.fsdecode(b"\xff")  # as any bytes may name it: no UTF-8
     train(config, work_dir, stops=(3,), number=signal.SIGUSR1, options=options)
     assert_equal_runs(work_dir, whole, "epoch_3.pth")
 
@@ -105,21 +105,39 @@ def test_a_kill_costs_no_more_than_the_steps_since_the_last_save(config, whole, 
     assert logged(tmp_path) == logged(whole)[12:]
 
 
-def test_a_save_by_the_clock_and_another_batch_size_that_is_refused(config, tmp_path):
+@pytest.fixture(scope="module")
+def saved_by_the_clock(config, tmp_path_factory):
+    """A run that was killed after a step, and the loader's processes that outlived it."""
+    folder = tmp_path_factory.mktemp("clock")
     others = psutil.Process().children()
     options = {"save_every": "0.0001s", "train_dataloader.num_workers": 2}
     options["train_dataloader.persistent_workers"] = True
     with pytest.raises(Kill) as killed:
-        train(config, tmp_path, options=options, hooks=(KillAt(2),))
+        train(config, folder, options=options, hooks=(KillAt(2),))
     workers = [each for each in psutil.Process().children() if each not in others]
-    assert psutil.wait_procs(workers, timeout=3)[1] == [], f"{killed} holds them by its frames"
-    assert [path.name for path in tmp_path.glob("step_*.pth")] == ["step_2.pth"]
+    return folder, killed, psutil.wait_procs(workers, timeout=3)[1]
+
+
+def test_a_save_by_the_clock_replaces_the_one_before(saved_by_the_clock):
+    folder, _, _ = saved_by_the_clock
+    assert [path.name for path in folder.glob("step_*.pth")] == ["step_2.pth"]
+
+
+def test_the_processes_of_the_loader_end_with_a_training_that_fails(saved_by_the_clock):
+    _, killed, alive = saved_by_the_clock
+    assert alive == [], f"{killed} holds them by its frames"
+
+
+def test_another_batch_size_is_not_resumed(config, saved_by_the_clock):
     options = {"train_dataloader.batch_size": 5}
     with pytest.raises(UserValueError, match="5 samples .* 2 and 5"):
-        train(config, tmp_path, resume="auto", options=options)
-    for value in ("0", "often", "-5m", 1.5):
-        with pytest.raises(UserValueError, match="^save_every.*90m"):
-            train(config, tmp_path / "new", options={"save_every": value})
+        train(config, saved_by_the_clock[0], resume="auto", options=options)
+
+
+@pytest.mark.parametrize("value", ["0", "often", "-5m", 1.5])
+def test_what_is_no_time_between_saves_is_refused(config, tmp_path, value):
+    with pytest.raises(UserValueError, match="^save_every.*90m"):
+        train(config, tmp_path / "new", options={"save_every": value})
     assert not (tmp_path / "new").exists()
 
 
@@ -130,14 +148,15 @@ class TestBetweenCheckpoints:
     """The toy trains eight steps in two epochs."""
 
     def test_gradients_that_are_being_summed_up_are_waited_for(self, tmp_path):
-        config, options = write_config(tmp_path, SCHEDULE), {"optim_wrapper.accumulative_counts": 2}
+        config = write_config(tmp_path, SCHEDULE)
+        options = {"optim_wrapper.accumulative_counts": 2}
         train(config, tmp_path / "whole", options=options)
         state = torch.load(tmp_path / "whole/epoch_2.pth", weights_only=True)["state_dict"]
         assert state["linear.weight"] != 0
         train(config, tmp_path / "cut", stops=(0, 2, 4), options=options)
         assert_equal_runs(tmp_path / "cut", tmp_path / "whole", "epoch_2.pth")
 
-    def test_a_validation_whose_weights_are_saved_is_made_up_for(self, tmp_path):
+    def test_a_validation_that_a_signal_stops_is_made_up_for(self, tmp_path):
         hook = SignalAt(4, signal.SIGTERM)
         hook.before_val_iter = mock.Mock(side_effect=hook.before_train_iter)
         config = write_config(tmp_path, SCHEDULE + BEST)
@@ -180,9 +199,11 @@ def check(folder, task, write, checkpoint="epoch_2.pth", loop="", **options):
 
 
 def workers(number):
-    loader = {"num_workers": number, "persistent_workers": number > 0}
-    parts = ("train", "val", "test")
-    return {f"{part}_dataloader.{key}": loader[key] for part in parts for key in loader}
+    options = {}
+    for part in ("train", "val", "test"):
+        options[f"{part}_dataloader.num_workers"] = number
+        options[f"{part}_dataloader.persistent_workers"] = number > 0
+    return options
 
 
 def test_a_classifier(tmp_path):
@@ -201,7 +222,7 @@ def test_a_dense_task(tmp_path, task, write, num_workers):
 
 @pytest.mark.full
 @pytest.mark.slow
-def test_batches_that_depend_on_all_images_before_and_an_endless_sampler(tmp_path):
+def test_endless_batches_that_depend_on_all_images_before(tmp_path):
     options = workers(0) | {
         "train_dataloader.sampler.type": "InfiniteSampler",
         "train_dataloader.batch_sampler": {"type": "AspectRatioBatchSampler"},

@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import pytest
 from helpers.engine.toy_run import write_config
@@ -23,38 +24,78 @@ with hold_work_dir("run"), hold_output("out.npz"), hold_output("out.csv"):
 """
 
 
-def test_the_second_is_refused_until_the_first_is_killed(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    write_config(tmp_path)
+WRITING = (
+    "compare --work-dir run",
+    "benchmark random --size scenes --work-dir run",
+    "demo --work-dir run",
+    "embed random images out.npz",
+    "probe random images --out out.csv",
+)
+"""Every command that writes over time."""
+
+
+@contextmanager
+def holding(folder):
+    """Let another process hold the locks of a run and of two files in a folder; yield it."""
+    write_config(folder)
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     words = [sys.executable, "-c", HOLDER]
-    with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True) as holder:
+    with subprocess.Popen(
+        words, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True
+    ) as holder:
         assert int(holder.stdout.readline()) == holder.pid
-        with pytest.raises(UserError, match="one process at a time must write run, but another"):
-            launch(prepare_train_config("toy.py", work_dir="run"), "train")
-        for line in (  # every command that writes over time
-            "compare --work-dir run",
-            "benchmark random --size scenes --work-dir run",
-            "demo --work-dir run",
-            "embed random images out.npz",
-            "probe random images --out out.csv",
-        ):
-            assert main(line.split()) == 2, line
-            printed = capsys.readouterr().err
-            assert "one process at a time must write" in printed
-            assert printed.count("\n") == 1
-        assert [path.name for path in (tmp_path / "run").iterdir()] == [".lock"]
+        yield holder
         holder.kill()
+
+
+@pytest.fixture(scope="module")
+def held_folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("held")
+    with holding(folder):
+        yield folder
+
+
+@pytest.fixture
+def held(held_folder, monkeypatch):
+    monkeypatch.chdir(held_folder)
+    return held_folder
+
+
+def test_the_second_training_is_refused(held):
+    with pytest.raises(UserError, match="one process at a time must write run, but another"):
+        launch(prepare_train_config("toy.py", work_dir="run"), "train")
+    assert [path.name for path in (held / "run").iterdir()] == [".lock"]
+
+
+@pytest.mark.parametrize("line", WRITING)
+def test_the_second_command_is_refused_in_one_line(held, capsys, line):
+    assert main(line.split()) == 2
+    printed = capsys.readouterr().err
+    assert "one process at a time must write" in printed
+    assert printed.count("\n") == 1
+    assert [path.name for path in (held / "run").iterdir()] == [".lock"]
+
+
+def test_a_killed_process_holds_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with holding(tmp_path) as holder:
+        holder.kill()
+    assert (tmp_path / "run/.lock").exists()
     launch(prepare_train_config("toy.py", work_dir="run"), "train")
     assert (tmp_path / "run/epoch_1.pth").exists()
     assert not (tmp_path / "run/.lock").exists()
 
 
-def test_the_lock_is_deleted_afterwards_and_a_user_s_file_stays(tmp_path):
-    (tmp_path / ".out.csv.lock").write_text("mine")
+def test_a_lock_is_deleted_afterwards(tmp_path):
     with hold_work_dir(tmp_path / "run"), hold_output(tmp_path / "out.csv"):
+        assert {path.name for path in tmp_path.rglob("*")} == {"run", ".lock", ".out.csv.lock"}
+    assert [path.name for path in tmp_path.rglob("*")] == ["run"]
+
+
+def test_a_user_s_file_in_the_place_of_a_lock_stays(tmp_path):
+    (tmp_path / ".out.csv.lock").write_text("mine")
+    with hold_output(tmp_path / "out.csv"):
         pass
-    assert [path.name for path in tmp_path.rglob("*")] == [".out.csv.lock", "run"]
     assert (tmp_path / ".out.csv.lock").read_text() == "mine"
 
 

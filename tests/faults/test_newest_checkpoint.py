@@ -35,11 +35,14 @@ def test_any_content_of_the_pointer(folder, warnings, content):
     if content is not None:
         (folder / "last_checkpoint").write_bytes(content)
     assert newest_intact(folder) == folder / "epoch_2.pth"
-    is_warned = content is not None and not content.endswith(b"epoch_2.pth\n")
-    assert len(warnings) == is_warned
+    is_good = content is None or content.endswith(b"epoch_2.pth\n")
+    assert len(warnings) == (0 if is_good else 1)
     assert all(line.startswith("skipping ") for line in warnings)
-    # Most steps count, and not the clock or the name.
-    (folder / "last_checkpoint").unlink(missing_ok=True)
+
+
+def test_without_a_pointer_the_most_steps_count(folder):
+    """Neither the clock nor the name."""
+    (folder / "last_checkpoint").unlink()
     (folder / "epoch_2.pth").rename(folder / "a.pth")
     (folder / "epoch_1.pth").touch()  # later, as after a copy
     assert newest_intact(folder) == folder / "a.pth"
@@ -68,7 +71,7 @@ def test_any_damage_of_the_newest_file(folder, warnings, damage, has_pointer):
     assert all("skipping " in line and "epoch_2.pth: " in line for line in warnings)
 
 
-def test_no_intact_one_is_an_error_and_never_a_new_run(folder):
+def test_damaged_checkpoints_alone_are_never_a_new_run(folder):
     for name in ("epoch_1.pth", "epoch_2.pth"):
         truncated(folder / name)
     message = r"run/epoch_2.pth: .*run/epoch_1.pth: "
@@ -76,17 +79,24 @@ def test_no_intact_one_is_an_error_and_never_a_new_run(folder):
         newest_intact(folder)
     with pytest.raises(UserError, match=message):
         prepare_train_config("toy.py", work_dir="run", resume="auto")
+
+
+def test_a_pointer_to_a_lost_checkpoint_is_never_a_new_run(folder):
     for path in folder.glob("*.pth"):
         path.unlink()
-    with pytest.raises(UserError, match="epoch_2.pth"):  # it is named
+    with pytest.raises(UserError, match="epoch_2.pth"):
         newest_intact(folder)
-    (folder / "last_checkpoint").unlink()
-    assert newest_intact(folder) is None  # stopped before its first save
+
+
+def test_a_run_that_stopped_before_its_first_save_has_none(folder):
+    for path in (*folder.glob("*.pth"), folder / "last_checkpoint"):
+        path.unlink()
+    assert newest_intact(folder) is None
     with pytest.raises(UserError, match="train first"):
         require_newest(folder)
 
 
-def test_a_resumed_run_looks_once_and_uses_it(folder, monkeypatch):
+def test_a_resumed_run_uses_what_it_found(folder, monkeypatch):
     expected = torch.load("run/epoch_2.pth", weights_only=True)["state_dict"]
     hole(folder / "epoch_2.pth")
     asked = []

@@ -30,7 +30,8 @@ class BadMomentum(Hook):
     """Sets all of the optimizer's momentum to a value after a step."""
 
     def __init__(self, step, value=torch.inf):
-        self.step, self.value = step, value
+        self.step = step
+        self.value = value
 
     def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
         if runner.iter + 1 == self.step:
@@ -82,7 +83,8 @@ def steps_of_saves(runner, rank):
     hook = SaveAndStopHook("1h")
     hook._group = dist.group.WORLD
     hook._saver = object()
-    hook._saved_at -= 3601 * (rank == 0)
+    if rank == 0:
+        hook._saved_at -= 3601
     steps = []
 
     def save(runner, saver):

@@ -112,7 +112,8 @@ def kill_at_random(folder):
     start = time.monotonic()
     train_toy(folder / "whole", epochs=30)
     longest = (time.monotonic() - start) / 8
-    draw, kills = random.Random(0), 0
+    draw = random.Random(0)
+    kills = 0
     while True:
         process = fork(train_toy, folder, epochs=30, resume="auto")
         if kills < 12:
@@ -144,8 +145,9 @@ class TestOrder:
         assert calls == ["replace"]
 
     @pytest.mark.parametrize("prefix", ["", "mmengine."])
-    def test_whatever_a_config_calls_them_hook_and_loop_are_ours(self, tmp_path, prefix):
-        hook, found = Hook(), set()
+    def test_a_config_gets_our_parts_whatever_it_calls_them(self, tmp_path, prefix):
+        found = set()
+        hook = Hook()
         hook.before_train = lambda run: found.update(map(type, [*run.hooks, run.train_loop]))
         options = {
             "default_hooks.checkpoint": {"type": f"{prefix}CheckpointHook"},
@@ -196,6 +198,7 @@ class TestFullDisk:
             monkeypatch.setattr(logging.StreamHandler, "flush", flush)
         else:
             fill_disk(monkeypatch, f"{place}.")
+
         named = {"fsync": "epoch_2.pth", "log": os.strerror(number)}.get(place, place)
         config = (work / "run/toy.py").read_text()  # `pretrain --resume` has no other
         with pytest.raises(OSError, match=named) as caught:
@@ -203,6 +206,7 @@ class TestFullDisk:
         assert place != "toy.py" or (work / "run/toy.py").read_text() == config
         limit = "quota" if number == errno.EDQUOT else "disk is full"
         assert limit in message_for_user(caught.value)
+
         monkeypatch.undo()
         assert names(work) == ["epoch_1.pth"]
         assert names(work, "*.part") == []

@@ -37,7 +37,7 @@ except RuntimeError as error:
 
 
 def start_with(size: str, folder: Path, *command: str | Path) -> subprocess.Popen:
-    """Start a command whose /dev/shm has a size; skip where this is not possible."""
+    """Start a command with a /dev/shm of this size; skip where this is not possible."""
     probe = ["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/dev/shm"]
     if subprocess.run(probe, capture_output=True, check=False).returncode:
         pytest.skip("a private /dev/shm needs root and `unshare`")

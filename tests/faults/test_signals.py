@@ -104,7 +104,9 @@ def call(tmp_path, monkeypatch, on_cpu):
     [("SIGHUP", os.close), ("SIGINT", lambda screen: os.write(screen, b"\x03"))],
     ids=["closed", "Ctrl-C"],
 )
-def test_a_terminal_stops_it_and_the_printed_line_resumes(config, tmp_path, call, signal_name, act):
+def test_what_a_terminal_stops_resumes_by_the_printed_line(
+    config, tmp_path, call, signal_name, act
+):
     screen, terminal = pty.openpty()
     options = ("--cfg-options", "train_cfg.max_epochs=12", *WORKERS)
     words = [*TRAIN, str(config), "--work-dir", "a b", *options]
@@ -141,7 +143,7 @@ def test_a_signal_before_the_first_step_ends_in_one_line(tmp_path, number, call,
 
 
 @pytest.mark.slow
-def test_two_ranks_stop_together_and_equal_a_run_that_never_did(config, tmp_path):
+def test_two_ranks_that_stop_together_equal_a_run_that_never_did(config, tmp_path):
     options = ("--cfg-options", "train_dataloader.num_workers=1", "train_cfg.max_epochs=8")
     run = Started(tmp_path, *TWO, config, "2", "--work-dir", "cut", *options)
     run.wait_for(STEP, 2)
@@ -204,7 +206,7 @@ def test_a_rank_that_hangs_or_dies_ends_the_others_too(config, tmp_path, number,
 
 
 @pytest.mark.slow
-def test_a_signal_ends_ranks_whose_step_never_ends_within_a_minute(config, tmp_path):
+def test_a_signal_ends_ranks_within_a_minute_though_their_step_never_ends(config, tmp_path):
     run = Started(tmp_path, *TWO, config, "2", "--work-dir", "cut", "--cfg-options", *LONG)
     run.wait_for(STEP)
     run.second_rank().suspend()

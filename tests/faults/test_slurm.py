@@ -52,31 +52,46 @@ def test_what_srun_sets_becomes_what_torch_reads(asked):
     use_step_environment(environ)
     assert environ == {**step, **ranks, **where, "LOCAL_WORLD_SIZE": "2"}
     assert asked() == ["show hostnames node[3-6]"]
+
+
+def test_an_address_of_the_user_stays(asked):
     environ = {**STEP, "MASTER_ADDR": "mine", "MASTER_PORT": "1234"}  # the user's stay
     use_step_environment(environ)
     assert (environ["MASTER_ADDR"], environ["MASTER_PORT"]) == ("mine", "1234")
+
+
+def test_a_process_that_srun_did_not_start_is_refused():
     with pytest.raises(ValueError, match="SLURM_STEP_ID.*tools/"):
         use_step_environment({"SLURM_JOB_ID": "1"})
 
 
-@pytest.mark.parametrize("state", ["RUNNING", "CANCELLED", "COMPLETING"])
-def test_only_a_job_that_would_be_over_is_requeued(asked, monkeypatch, state):
+def test_a_job_comes_back_if_the_user_lets_it(asked, monkeypatch):
     monkeypatch.delenv(REQUEUE, raising=False)
     assert not comes_back()
     monkeypatch.setenv(REQUEUE, "1")
     assert comes_back()
+
+
+def test_a_running_job_is_requeued(asked):
+    assert requeue(is_first=True) == "job 4711 is requeued"
+    assert asked() == ["--oneliner show job 4711", "requeue 4711"]
+    os.kill(os.getpid(), signal.SIGTERM)  # by Slurm: a process that is done ignores it
+
+
+@pytest.mark.parametrize("state", ["CANCELLED", "COMPLETING"])
+def test_a_job_that_is_over_is_left_to_slurm(asked, monkeypatch, state):
     monkeypatch.setenv("STATE", state)
-    told = requeue(is_first=True)
-    wanted = ["requeue 4711"] if state == "RUNNING" else []
-    assert asked() == ["--oneliner show job 4711", *wanted]
-    assert told == ("job 4711 is requeued" if wanted else f"job 4711 is {state}, and left to Slurm")
-    os.kill(os.getpid(), signal.SIGTERM)  # Slurm's, which a process that is done ignores
+    assert requeue(is_first=True) == f"job 4711 is {state}, and left to Slurm"
+    assert asked() == ["--oneliner show job 4711"]
 
 
-def test_other_tasks_ask_nothing_and_a_refusal_names_the_command(asked, tmp_path, monkeypatch):
+def test_other_tasks_ask_nothing(asked, tmp_path):
     assert requeue(is_first=False) is None
     assert not (tmp_path / "asked").exists()
+
+
+def test_a_refusal_names_the_command(asked, monkeypatch):
     monkeypatch.setenv("REFUSED", "1")
-    told = requeue(is_first=True)
-    assert "Slurm is on holiday" in told
-    assert "scontrol requeue 4711" in told
+    line = requeue(is_first=True)
+    assert "Slurm is on holiday" in line
+    assert "scontrol requeue 4711" in line

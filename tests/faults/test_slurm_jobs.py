@@ -52,7 +52,7 @@ PartitionName=low Nodes={host} Default=YES PriorityTier=1
 PartitionName=patient Nodes={host} PriorityTier=1 GraceTime=60
 PartitionName=high Nodes={host} PriorityTier=10
 """
-"""Jobs of ``high`` preempt the others; those of ``patient`` have a minute to end."""
+"""Jobs of ``high`` preempt the others; jobs of ``patient`` have a minute to end."""
 
 
 @contextmanager
@@ -60,10 +60,12 @@ def slurm(folder):
     """Start a Slurm in an empty folder of a short path; yield the environment of its commands."""
     for name in ("state", "spool"):
         (folder / name).mkdir()
+
     key = folder / "munge.key"
     key.write_bytes(os.urandom(128))
     key.chmod(0o400)
     folder.chmod(0o755)
+
     host = socket.gethostname().partition(".")[0]
     controller, node = free_ports()
     config = folder / "slurm.conf"
@@ -71,9 +73,11 @@ def slurm(folder):
     config.write_text(SLURM_CONFIG.format(**words, controller=controller, node=node))
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "SBATCH_"))}
     environment = {**kept, "PATH": PATH, "SLURM_CONF": str(config)}
+
     places = [f"--{name}-file={folder}/munge.{name}" for name in ("key", "log", "seed", "pid")]
     socket_file = f"--socket={folder}/munge.socket"
     munge = ("munged", "--foreground", "--force", socket_file, *places)
+
     daemons = []
     try:
         for command in (munge, ("slurmctld", "-D", "-i"), ("slurmd", "-D")):
@@ -227,7 +231,7 @@ def test_two_tasks_train_as_two_processes_of_torch(at):
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_job_survives(at, fault):
-    """Its end is that of a run without a fault, and no step was done twice."""
+    """It ends as a run without a fault, and no step was done twice."""
     partition, minutes, strike = FAULTS[fault]
     name = re.sub(r"\W+", "_", fault)
     job = at.submit(name, partition, minutes)

@@ -96,7 +96,7 @@ def test_a_run_on_four_channels_is_trained_and_used(tmp_path, monkeypatch, capsy
     assert main(["export", str(weights), "--to", "safetensors"]) == 0
     views = ["visualize", "views", str(run / "byol_resnet18.py"), f"{images}/a/000.tif"]
     assert main([*views, str(tmp_path / "views.png")]) == 0
-    with pytest.raises(ValueError, match="weights must be of a backbone for RGB"):
+    with pytest.raises(ValueError, match="weights must belong to a backbone for RGB"):
         mmssprl.finetune(weights, tmp_path / "gray", task="classify")
 
 

@@ -24,7 +24,8 @@ from mmssprl.weights import read_checkpoint
 
 def poisoned(path):
     """Let a file make a folder when it is unpickled; return that folder."""
-    content, folder = torch.load(path, weights_only=True), path.parent / "sprung"
+    folder = path.parent / "sprung"
+    content = torch.load(path, weights_only=True)
     torch.save({**content, "trap": Call(os.mkdir, str(folder))}, path)
     torch.load(path, weights_only=False)
     folder.rmdir()  # fails unless the trap works
@@ -48,7 +49,7 @@ def foreign(path):
         (poisoned, resume_by_the_runner_alone),
     ],
 )
-def test_what_is_no_checkpoint_is_refused_and_runs_no_code(work, damage, path):
+def test_what_is_no_checkpoint_is_refused_before_it_runs(work, damage, path):
     damage(work / "run/epoch_1.pth")
     with pytest.raises(UserError, match=r"run/epoch_1.pth") as caught:
         path(work)
@@ -60,7 +61,8 @@ def test_what_is_no_checkpoint_is_refused_and_runs_no_code(work, damage, path):
 class TestTraps:
     def test_in_the_config_that_an_old_checkpoint_holds(self, work):
         """mmengine runs ``meta['config']`` as Python when it resumes."""
-        path, folder = work / "run/epoch_1.pth", work / "sprung"
+        path = work / "run/epoch_1.pth"
+        folder = work / "sprung"
         content = torch.load(path, weights_only=True)
         content["meta"]["config"] = f"import os\nos.mkdir({str(folder)!r})\n"
         torch.save(content, path)
@@ -79,9 +81,11 @@ class TestTraps:
         monkeypatch.setenv("TORCH_HOME", str(tmp_path / "home"))
         torch.save({"state_dict": nn.Linear(2, 3).state_dict()}, tmp_path / "w.pth")
         folder = poisoned(tmp_path / "w.pth")
+
         for models in ("torchvision", "external"):
             function = f"mmssprl.saving.safe_files.get_{models}_models"
             monkeypatch.setattr(function, lambda: {"w": "https://example.org/w.pth"})
+
         downloads = []
 
         def download(url, target, progress):
@@ -89,20 +93,33 @@ class TestTraps:
             shutil.copy(tmp_path / "w.pth", target)
 
         monkeypatch.setattr("torch.hub.download_url_to_file", download)
+
         for _ in range(2):
             with pytest.raises(UserError, match=r"w\.pth cannot be read"):
                 initialize(nn.Linear(2, 3), {"type": "Pretrained", "checkpoint": name})
         assert downloads == ([] if name == "w.pth" else ["https://example.org/w.pth"])
         assert not folder.exists()
 
-    def test_every_scheme_of_mmengine_is_closed(self):
+    def test_every_scheme_of_mmengine_has_a_reader_of_ours(self):
         schemes = CheckpointLoader._schemes
         assert {"", "http://", "https://", "pavi://", "mmcls://"} <= schemes.keys()
         assert {loader.__module__ for loader in schemes.values()} == {"mmssprl.saving.safe_files"}
-        names = ("s3://a/b.pth", "petrel://a", "open-mmlab:s3://a", "pavi://a", "mmcls://w")
-        for name in (*names, "torchvision://nothing", "open-mmlab://nothing"):
-            with pytest.raises(UserError, match=rf"http.*{name}"):
-                CheckpointLoader.load_checkpoint(name)
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "s3://a/b.pth",
+            "petrel://a",
+            "open-mmlab:s3://a",
+            "pavi://a",
+            "mmcls://w",
+            "torchvision://nothing",
+            "open-mmlab://nothing",
+        ],
+    )
+    def test_a_scheme_of_a_service_is_refused(self, name):
+        with pytest.raises(UserError, match=rf"http.*{name}"):
+            CheckpointLoader.load_checkpoint(name)
 
 
 def test_several_optimizers_are_refused_before_the_first_step():
@@ -113,9 +130,10 @@ def test_several_optimizers_are_refused_before_the_first_step():
 
 
 @pytest.mark.parametrize("core", ["numpy.core", "numpy._core"])
-def test_histories_of_mmengine_and_of_both_numpys_are_read(tmp_path, core):
+def test_a_history_as_mmengine_writes_it_with_either_numpy_is_read(tmp_path, core):
     """mmengine's own hook writes histories as objects."""
-    buffer, path = HistoryBuffer([1.0, 2.0], [1, 3]), tmp_path / "w.pth"
+    path = tmp_path / "w.pth"
+    buffer = HistoryBuffer([1.0, 2.0], [1, 3])
     torch.save({"loss": buffer}, path, _use_new_zipfile_serialization=False)
     here = np.zeros(1).__reduce__()[0].__module__.removesuffix(".multiarray").encode()
     assert here + b".multiarray" in path.read_bytes()

@@ -12,7 +12,7 @@ from mmssprl.saving.run_files import newest_intact
 
 
 def test_a_resumed_run_says_after_which_epoch(work, capfd):
-    MMLogger._instance_dict.clear()  # that of a run in the same second has another stream
+    MMLogger._instance_dict.clear()  # the logger of a run in the same second has another stream
     resume_by(work)
     printed = capfd.readouterr()
     lines = (printed.out + printed.err).splitlines()

@@ -30,7 +30,7 @@ class TestWorkDir:
             (folder / name).write_text("old")
         return folder
 
-    def test_overwrite_deletes_the_checkpoints_of_the_run_and_nothing_else(self, config, used):
+    def test_overwrite_deletes_only_the_checkpoints_of_the_run(self, config, used):
         cfg = prepare_train_config(config, overwrite=True)
         assert {path.name for path in files_of_run(cfg)} == RUN_FILES
         assert {path.name for path in used.iterdir()} == RUN_FILES | OTHER_FILES
@@ -56,12 +56,15 @@ class TestWorkDir:
         cfg[key] = "run/epoch_3.pth"
         with pytest.raises(ValueError, match=rf"overwrite .*{key}='run/epoch_3"):
             check_work_dir(cfg, overwrite=True)
+
+    def test_a_run_is_not_resumed_by_deleting_it(self, config, used):
         with pytest.raises(ValueError, match="--resume keeps a run, --overwrite deletes it"):
             prepare_train_config(config, resume="auto", overwrite=True)
+        assert {path.name for path in used.iterdir()} == RUN_FILES | OTHER_FILES
 
 
 class TestRefused:
-    def test_what_cannot_be_resumed(self, work):
+    def test_a_checkpoint_without_what_a_resumed_run_needs(self, work):
         file = work / "run/epoch_1.pth"
         whole = torch.load(file, weights_only=True)
         kept = {key: whole[key] for key in ("meta", "state_dict", "optimizer")}

@@ -7,16 +7,21 @@ from mmssprl.system import environment
 from mmssprl.system.environment import default_threads, torch_threads
 
 
-def test_threads_are_those_of_torch_within_the_cores(monkeypatch):
+def test_cores_that_affinity_forbids_do_not_count(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0}, raising=False)
     assert environment.usable_cores() == 1
+
+
+def test_threads_are_as_many_as_cores_unless_the_user_says(monkeypatch):
     monkeypatch.setattr(environment, "usable_cores", lambda: 2)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     with torch_threads(3):
         assert (torch.get_num_threads(), default_threads()) == (3, 2)
         monkeypatch.setenv("OMP_NUM_THREADS", "3")
         assert default_threads() == 3
-    assert torch.get_num_threads() == 1
+
+
+def test_threads_are_set_back_even_after_an_error():
     with pytest.raises(ZeroDivisionError), torch_threads(2):
         _ = 1 // 0
     assert torch.get_num_threads() == 1

@@ -34,13 +34,16 @@ except KeyboardInterrupt:
 """
 
 
-def test_value_and_errors_come_back():
+def test_a_value_comes_back():
     assert call_in_process(divmod, 7, 2) == (3, 1)
+
+
+def test_an_error_comes_back():
     with pytest.raises(ZeroDivisionError):
         call_in_process(divmod, 7, 0)
 
 
-def test_ctrl_c_ends_both_at_once_without_a_traceback(tmp_path):
+def test_ctrl_c_ends_both_processes_without_a_traceback(tmp_path):
     (tmp_path / "slow.py").write_text(SLOW)
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT],
@@ -66,10 +69,13 @@ def test_a_command_resumes_from_the_newest_checkpoint():
             assert to_resume(words.split()) == ["train.py", "--amp", "--resume"], words
 
 
-def test_the_command_is_the_one_that_was_typed(monkeypatch):
+def test_the_command_is_what_the_interpreter_was_given(monkeypatch):
     for name in ("LOCAL_RANK", "WORLD_SIZE", COMMAND):
         monkeypatch.delenv(name, raising=False)
     assert command_of_process() == sys.orig_argv
+
+
+def test_the_command_of_a_rank_is_the_one_that_its_launcher_was_given(monkeypatch):
     monkeypatch.setenv(COMMAND, r"bash tools/dist_train.sh a\ b.py 2 ")
     assert command_of_process() == ["bash", "tools/dist_train.sh", "a b.py", "2"]
 

@@ -27,10 +27,31 @@ def test_the_shells_of_a_closed_terminal_do_not_end_the_save(monkeypatch):
     assert ended == [128 + Signal.SIGTERM]
 
 
-def test_what_the_signal_brings_about_does_not_hide_it():
-    def lose():
-        raise RuntimeError("DataLoader worker (pid 1) is killed by signal: Terminated.")
+def test_two_signals_at_once_are_one(monkeypatch):
+    """The second comes while the first is being noted, as from a terminal and a launcher."""
+    ended = []
+    monkeypatch.setattr(os, "_exit", ended.append)
+    clock = time.monotonic
 
+    def interrupted_clock():
+        monkeypatch.setattr(time, "monotonic", clock)
+        signals._receive(Signal.SIGTERM, None)
+        return clock()
+
+    with signals.watched():
+        signals.note()
+        monkeypatch.setattr(time, "monotonic", interrupted_clock)
+        signals._receive(Signal.SIGINT, None)
+        assert signals.number
+        signals.interrupt()
+    assert ended == []
+
+
+def lose():
+    raise RuntimeError("DataLoader worker (pid 1) is killed by signal: Terminated.")
+
+
+def test_an_error_that_a_signal_causes_does_not_hide_it():
     def stop_and_lose():
         # This process hears of it a little later.
         threading.Timer(0.02, os.kill, [os.getpid(), Signal.SIGTERM]).start()
@@ -40,11 +61,14 @@ def test_what_the_signal_brings_about_does_not_hide_it():
         stop_and_lose()
     assert stop.value.code == 143
     assert not signals._early, "would end the process"
+
+
+def test_an_error_without_a_signal_stays():
     with pytest.raises(RuntimeError, match="is killed"), signals.watched():
         lose()
 
 
-def test_a_loaders_worker_leaves_signals_to_its_parent_and_ends_when_that_says_so():
+def test_a_loaders_worker_obeys_its_parent_alone():
     with signals.watched():
         batches = iter(DataLoader(range(20), num_workers=1, persistent_workers=True))
         assert next(batches) == 0

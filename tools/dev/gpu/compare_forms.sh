@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Forms of SS-PRL beside SwAV on photographs, at equal epochs, in 40 minutes of one GPU with 16 cores:
+# Forms of SS-PRL and SwAV on photographs, at equal epochs, in 40 minutes of one GPU with 16 cores:
 #   bash tools/dev/gpu/compare_forms.sh PHOTOS [more options of compare]
-# With DEPTH=50 before it, a ResNet-50 in place of the ResNet-18, from a copy of the package whose
-# configs have it. Either resumes where it was stopped.
+# With DEPTH=50 before it, a ResNet-50 in place of the ResNet-18, from a copy of the package with
+# configs for it. Either resumes where it was stopped.
 set -euo pipefail
 photos=$(realpath "$1")
 cd "$(dirname "$0")/../../.."

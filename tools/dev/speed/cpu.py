@@ -39,44 +39,52 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     if args.images and not args.images.is_dir():
         parser.error(f"--images must be a folder of images, but got {args.images}.")
+
     here = machine()  # before the run itself is the load
-    start = time.monotonic()
-    parts = [args.only] if args.only else list(_PARTS)
-    rows: list[Row] = []
     notes = [
         f"Load of the machine before the run: {here['load before']} on {here['cores']} cores. "
         "On a busy machine the rows by the clock mean nothing and ratios are rough."
     ]
     if args.quick:
         notes.append("**Quick run: few rounds and small data, the numbers are rough.**")
-    status = 0
+    parts = [args.only] if args.only else list(_PARTS)
     with ExitStack() as stack:
         images, origin = _images(args.images, stack)
-        for part in parts:
+        rows, failures = _measure(parts, images, quick=args.quick)
 
-            def log(line: str, part: str = part) -> None:
-                gone = (time.monotonic() - start) / 60
-                print(f"[{gone:4.1f} min] {part}: {line}", flush=True)
-
-            try:
-                module = importlib.import_module(_PARTS[part], __package__)
-                rows += module.rows(images, args.quick, log)
-            except Exception as error:  # of one part, which costs its own rows only
-                traceback.print_exc()
-                notes.append(f"**The part {part} failed: {type(error).__name__}: {error}**")
-                status = 1
     name = f"cpu-{args.only}" if args.only else "cpu"
+    made_of = f"Images: {origin}. CPU time of one thread, sides interleaved, medians."
     written = write(
         rows,
         args.out,
         f"{name}-quick" if args.quick else name,
         title="mmssprl on a CPU: gates of speed and memory",
         machine=here,
-        notes=[f"Images: {origin}. CPU time of one thread, sides interleaved, medians.", *notes],
+        notes=[made_of, *notes, *failures],
     )
     print(f"\n{table(rows)}\n\n{summary(rows)}")
     print("written:", written)
-    return status
+    return 1 if failures else 0
+
+
+def _measure(parts: Sequence[str], images: Path, *, quick: bool) -> tuple[list[Row], list[str]]:
+    """Return the rows of all parts, and a note for each part that failed."""
+    rows: list[Row] = []
+    failures = []
+    start = time.monotonic()
+    for part in parts:
+
+        def log(line: str, part: str = part) -> None:
+            gone = (time.monotonic() - start) / 60
+            print(f"[{gone:4.1f} min] {part}: {line}", flush=True)
+
+        try:
+            module = importlib.import_module(_PARTS[part], __package__)
+            rows += module.rows(images, quick, log)
+        except Exception as error:  # of one part, which costs its own rows only
+            traceback.print_exc()
+            failures.append(f"**The part {part} failed: {type(error).__name__}: {error}**")
+    return rows, failures
 
 
 def _images(given: Path | None, stack: ExitStack) -> tuple[Path, str]:

@@ -1,8 +1,8 @@
 """Measure the gates of a GPU, on synthetic batches and generated JPEGs.
 
-Each part has a process and a limit of time of its own, and the report is written after each one:
-what fails or takes too long costs its own rows only. Where there is no CUDA device it says so in
-one line and ends with exit code 2.
+Each part has its own process and time limit, and the report is written after each one: what fails
+or takes too long costs its own rows only. Without a CUDA device it says so in one line and ends
+with exit code 2.
 
 Legend: B images, N_g crops per image in a resolution group.
 """
@@ -78,6 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not torch.cuda.is_available():
         print("gpu.py: error: no CUDA device: it measures GPUs only.", file=sys.stderr)
         return 2
+
     here = {"gpu": torch.cuda.get_device_name(), "cuda": str(torch.version.cuda), **machine()}
     start = time.monotonic()
 
@@ -98,7 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             machine=here,
             notes=[
                 "bfloat16 autocast, channels last, LARC; synthetic batches lie on the GPU. G1, G2, "
-                "G6 and G10 are steps without queues; in those of G7 and G9 queues are full."
+                "G6 and G10 are steps without queues; G7 and G9 have full queues."
             ],
         )
     print(f"\n{table(rows)}\n\n{summary(rows)}")
@@ -112,13 +113,15 @@ def run_part(
     given: tuple[Any, ...],
     log: Callable[[str], object],
 ) -> list[Row]:
-    """Run a part in a process of its own, and return its rows: those that are missing say why."""
+    """Run a part in its own process, and return its rows: a row that is missing says why."""
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=send_rows, args=(sender, *given))
     process.start()
     sender.close()
-    end, reason = time.monotonic() + part.limit_s, f"stopped after {part.limit_s:.0f} s"
+
+    reason = f"stopped after {part.limit_s:.0f} s"
+    end = time.monotonic() + part.limit_s
     rows: list[Row] = []
     while receiver.poll(max(0.0, end - time.monotonic())):
         try:
@@ -134,14 +137,17 @@ def run_part(
         log(f"{found.id}: {found.value:.4g} {found.judged.unit} ({found.judged.what})")
     process.kill()
     process.join()
-    missing = [row_id for row_id in part.ids if row_id not in {row.id for row in rows}]
+
+    found_ids = {row.id for row in rows}
+    missing = [row_id for row_id in part.ids if row_id not in found_ids]
     note = f"Not measured: {reason}."
     return rows + [measured(row_id, math.nan, note=note) for row_id in missing]
 
 
 def _send_rows(sender: Connection, name: str, batch: int, quick: bool) -> None:
     torch.backends.cudnn.benchmark = True  # as env_cfg of the shipped configs
-    part, device, reason = PARTS[name], torch.device("cuda"), "left out"
+    part = PARTS[name]
+    reason = "left out"
     try:
         with tempfile.TemporaryDirectory() as folder:
             cfg = prepare_train_config(
@@ -152,7 +158,7 @@ def _send_rows(sender: Connection, name: str, batch: int, quick: bool) -> None:
                 cfg_options={"train_dataloader.dataset.data_root": folder},  # must be there
             )
             measure = jpeg_rows if part.from_jpeg else synthetic_rows
-            for row in measure(part, cfg, device, batch, quick):
+            for row in measure(part, cfg, torch.device("cuda"), batch, quick):
                 sender.send(row)
     except torch.cuda.OutOfMemoryError:
         reason = f"out of memory with {batch} images; name fewer with --batch"
@@ -168,7 +174,8 @@ def synthetic_rows(
     """Measure one batch on the device: G10, G2, G6 with 28 crops, and G1."""
     rounds, repeats, warmup = (3, 2, 3) if quick else (7, 5, 5)
     suffix = ("-34" if part.crops == 34 else "") + ("-compiled" if part.compiled else "")
-    kind, note = f"{part.crops} crops, {'compiled' if part.compiled else 'eager'}", f"B = {batch}."
+    kind = f"{part.crops} crops, {'compiled' if part.compiled else 'eager'}"
+    note = f"B = {batch}."
 
     def seconds(work: Callable[[], object]) -> float:
         return seconds_per_call(device, work, repeats)
@@ -177,6 +184,7 @@ def synthetic_rows(
     seconds_per_call(device, ours.step, warmup)  # compiles, and cudnn chooses
     if not all(torch.isfinite(value).all() for value in ours.losses.values()):
         raise RuntimeError(f"all losses must be finite, but they are {ours.losses}.")
+
     if "G10" in part.ids:
         reset_peak_bytes(device.type)
         ours.step()
@@ -188,15 +196,18 @@ def synthetic_rows(
         yield measured(f"G2{suffix}", *rates, note=of_h200, gates=judges)
         shares = quartiles([augmentation_share(ours, repeats) for _ in range(rounds)])
         yield measured(f"G6{suffix}", *shares, note=note)
+
     equivalent = equivalent_crops(part.crops)
     crops = max(1, round(batch * equivalent / _PLAIN_MULTIPLE)) * _PLAIN_MULTIPLE
     plain = PlainResNet(cfg, device, crops)
     seconds_per_call(device, plain.step, warmup)
+
     found = take_turns({"ours": ours.step, "plain": plain.step}, rounds, seconds)
     per_crop = [s / crops for s in found["plain"]]
     against = ratio(per_crop, [s / (batch * equivalent) for s in found["ours"]])
     plain_note = f"{note} {equivalent:.2f} crops an image; the plain one has {crops} a step."
     yield measured(f"G1{suffix}", *against, note=plain_note)
+
     per_second = quartiles([1 / s for s in per_crop])
     beside = Gate(f"beside {kind}: plain ResNet, crops of 224 px", "crops/s")
     yield measured(f"plain{suffix}", *per_second, info=beside)
@@ -229,6 +240,7 @@ def jpeg_rows(
             data_root=folder, data_prefix="images", ann_file="list.txt"
         )
         waits = train_from_jpeg(cfg, Path(folder, "runs"), watch)
+
     passed = f"{watch.guarded} steps of the runner's loop passed."
     yield measured("G9", 1 if waits else 0, note=waits or passed)
     if waits:

@@ -1,4 +1,4 @@
-"""The steps that ``gpu`` measures: ours, a plain ResNet's, and those of the runner's loop.
+"""The steps that ``gpu`` measures: ours, a plain ResNet's, and the runner's loop.
 
 The tests run them on a CPU. Legend: B images, N_g crops per image in a resolution group.
 """
@@ -56,7 +56,8 @@ class Pretraining:
     """A config's model with its optimizer and one synthetic batch on the device."""
 
     def __init__(self, cfg: Config, device: torch.device, batch: int) -> None:
-        self.device, self.batch = device, batch
+        self.device = device
+        self.batch = batch
         self.model = build_model(cfg).to(device)
         with DefaultScope.overwrite_default_scope("mmssprl"):
             self.optim_wrapper = build_optim_wrapper(self.model, cfg.optim_wrapper)
@@ -128,13 +129,17 @@ class WatchHook(Hook):
     """
 
     priority = "LOWEST"
-    warmup, to_guard, synthetic = 5, 10, 10
+    warmup = 5
+    to_guard = 10
+    synthetic = 10
 
     def __init__(
         self, device: torch.device, data: Any, batch: int, *, drained: int, timed: int
     ) -> None:
-        self.device, self.data, self.batch = device, data, batch
-        self.drained, self.timed = drained, timed
+        self.device = device
+        self.data = data
+        self.batch = batch
+        self.timed = timed
         self.num_steps = self.warmup + self.to_guard + drained + timed
         self.guarded = 0
         self.jpeg_rate = float("nan")
@@ -145,7 +150,8 @@ class WatchHook(Hook):
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
     ) -> None:
         """Change between the kinds of steps."""
-        done, last = batch_idx + 1, self.warmup + self.to_guard
+        done = batch_idx + 1
+        last = self.warmup + self.to_guard
         if self.warmup <= done <= last:
             self.guarded = done - self.warmup
             if done in (self.warmup, last):
@@ -178,6 +184,7 @@ def train_from_jpeg(cfg: Config, work_dir: Path, watch: WatchHook) -> str:
     cfg.work_dir = str(work_dir)
     cfg.experiment_name = work_dir.name  # the logger of another run of this process is not reused
     cfg.train_cfg.max_epochs = 1
+
     # The state of most epochs: nothing is frozen, and the queues are full before the guard begins.
     levels = ViewLayout.build(cfg.model.layout).levels
     cfg.model.head.update(
@@ -188,6 +195,7 @@ def train_from_jpeg(cfg: Config, work_dir: Path, watch: WatchHook) -> str:
     )
     # Nothing is kept, and the end of the epoch is not timed.
     cfg.default_hooks.checkpoint.update(interval=-1, save_last=False)
+
     runner = ConsoleRunner.from_cfg(cfg)
     runner.register_hook(watch)
     try:

@@ -1,12 +1,13 @@
 """The loaders that are compared: ours and the released recipe's by torchvision and PIL.
 
-The crops and their numbers are those of the released recipe (method: 2 x 224, 6 x 96, 2 x 4 x 112
-and 2 x 9 x 96 px); the code of the other side is written for this comparison. Each side loads an
+Crops and their numbers follow the released recipe (method: 2 x 224, 6 x 96, 2 x 4 x 112 and
+2 x 9 x 96 px); the code of the other side is written for this comparison. Each side loads an
 image by the number of its file.
 """
 
 import random
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import torch
@@ -22,9 +23,13 @@ from mmssprl.pyramid import NUM_PYRAMIDS, PyramidLevel, ViewLayout
 RELEASED = ViewLayout(num_small=6)  # 34 crops, the released recipe
 
 JITTER = {"brightness": 0.8, "contrast": 0.8, "saturation": 0.8, "hue": 0.2}
-JITTER_PROB, GRAYSCALE_PROB, BLUR_PROB, FLIP_PROB = 0.8, 0.2, 0.5, 0.5
+JITTER_PROB = 0.8
+GRAYSCALE_PROB = 0.2
+BLUR_PROB = 0.5
+FLIP_PROB = 0.5
 BLUR_RADIUS = (0.1, 2.0)
-MEAN, STD = (0.485, 0.456, 0.406), (0.228, 0.224, 0.225)
+MEAN = (0.485, 0.456, 0.406)
+STD = (0.228, 0.224, 0.225)
 BATCH_SIZE = 8  # images that our preprocessor augments at once
 
 
@@ -72,7 +77,8 @@ class TorchvisionLoader:
                 resized.crop((x * size, y * size, (x + 1) * size, (y + 1) * size))
                 for y, x in _visit(level)
             ]
-            crops += [self._finish(patch_crop(cell)) for _ in range(NUM_PYRAMIDS) for cell in cells]
+            for _ in range(NUM_PYRAMIDS):
+                crops += [self._finish(patch_crop(cell)) for cell in cells]
         return crops
 
 
@@ -107,5 +113,6 @@ def load_on_cpu(
 
 def _visit(level: PyramidLevel) -> list[tuple[int, int]]:
     """Return (row, column) of the cells in a random order of rows and of columns."""
-    rows, columns = torch.randperm(level.grid).tolist(), torch.randperm(level.grid).tolist()
-    return [(row, column) for row in rows for column in columns]
+    rows = torch.randperm(level.grid).tolist()
+    columns = torch.randperm(level.grid).tolist()
+    return list(product(rows, columns))

@@ -31,7 +31,8 @@ SHIPPED = {
 }
 """The shipped ResNet-50 config of each number of crops per image."""
 _PLAIN_PX = 224
-_LONG_PX, _SHORT_PX = 640, 480
+_LONG_PX = 640
+_SHORT_PX = 480
 _GRAIN = 13.0
 """Deviation, in levels, of the brightness noise that gives a scene the bytes of a photograph."""
 
@@ -39,7 +40,7 @@ Batch = dict[str, list[Tensor]]
 
 
 def shipped_config(num_crops: int = 28) -> Config:
-    """Read the shipped ResNet-50 config whose layout has this many crops per image."""
+    """Read the shipped ResNet-50 config with this many crops per image."""
     return Config.fromfile(CONFIGS / SHIPPED[num_crops])
 
 

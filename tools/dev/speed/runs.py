@@ -54,7 +54,8 @@ class OperatorCounter(TorchDispatchMode, ABC):
 
     def take(self) -> list[Any]:
         """Return what was found since the last call."""
-        found, self._found = self._found, []
+        found = self._found
+        self._found = []
         return found
 
     @contextmanager
@@ -67,7 +68,8 @@ class OperatorCounter(TorchDispatchMode, ABC):
             yield
 
     def _unseen(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        before, self._found = self._found, []
+        before = self._found
+        self._found = []
         result = function(*args, **kwargs)
         self._found = before
         return result
@@ -103,9 +105,17 @@ class SyncCounter(OperatorCounter):
 
 
 _READS = {
-    *("_linalg_check_errors", "_local_scalar_dense", "equal", "is_nonzero", "nonzero"),
-    *("_unique", "_unique2", "unique_consecutive", "unique_dim", "unique_dim_consecutive"),
+    "_linalg_check_errors",
+    "_local_scalar_dense",
+    "_unique",
+    "_unique2",
+    "equal",
+    "is_nonzero",
     "masked_select",
+    "nonzero",
+    "unique_consecutive",
+    "unique_dim",
+    "unique_dim_consecutive",
 }
 _INDEXES = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index"}
 
@@ -129,7 +139,7 @@ class CollectiveCounter(OperatorCounter):
 
     @contextmanager
     def patched(self) -> Iterator[None]:
-        """Take note of the assignment, whose ranks are joined in one function."""
+        """Take note of the assignment: one function joins its ranks."""
         module = sys.modules[sinkhorn.__module__]
         over_ranks = module._over_ranks  # type: ignore[attr-defined]
 

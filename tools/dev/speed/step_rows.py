@@ -29,10 +29,12 @@ def rows(images: Path, quick: bool, log: Callable[[str], None]) -> list[Row]:
     MMLogger.get_current_instance().setLevel("ERROR")
     with one_thread():
         log("host syncs and collectives in real runs (exact)")
-        steps = [step for cfg in sync_configs().values() for step in syncs_per_step(cfg)]
-        # Of any step between log steps, both variants, all states.
-        most = max((step.found for step in steps if not step.may_read), key=len)
+        most: list[Any] = []  # of any step between log steps, both variants, all states
+        for cfg in sync_configs().values():
+            syncs_of_steps = [step.found for step in syncs_per_step(cfg) if not step.may_read]
+            most = max([most, *syncs_of_steps], key=len)
         syncs = ", ".join(f"{name} {number}" for name, number in Counter(most).items())
+
         collectives = collectives_per_step(run_config(28, train_dataloader__batch_size=1))
         sinkhorn = [c.num_bytes for c in collectives if c.is_sinkhorn]
         num_others = len(collectives) - len(sinkhorn)
