@@ -10,6 +10,7 @@ from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 
 from ..config.build_errors import explain_build_errors
+from ..config.hooks import add_hook, find_hook
 from ..config.keys import used_keys
 from ..config.layouts import hand_on_layout
 from ..config.overrides import merge_options
@@ -18,7 +19,6 @@ from ..console.quiet import quiet
 from ..console.wording import counted, on_one_line
 from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.channel_images import pixels_of, read_array
-from ..distillation.maps import teacher_hook
 from ..errors import UserError, UserValueError, called
 from ..pixels import Normalisation, Pixels
 from ..probing.data import find_probe_data, read_masks
@@ -102,7 +102,8 @@ def _set_start(recipe: Recipe, *, is_rgb: bool) -> None:
 
     if recipe.method.uses_teacher and teacher is not None:
         own = backbone.cfg.get("network", OWN)
-        teacher_hook(recipe.cfg).teacher = own if teacher == OWN else whole_path(str(teacher))
+        hook = find_hook(recipe.cfg, "TeacherHook")
+        hook.teacher = own if teacher == OWN else whole_path(str(teacher))
 
 
 def _set_probe(recipe: Recipe) -> None:
@@ -112,7 +113,7 @@ def _set_probe(recipe: Recipe) -> None:
     if asked.probe is not None:
         recipe.rows["probe"] = add_probe(cfg, asked.probe)
     elif asked.weights not in (None, RANDOM):
-        cfg.custom_hooks = [*cfg.custom_hooks, {"type": "ProbeHook"}]
+        add_hook(cfg, "ProbeHook")
         num = min(MOST_IMAGES // 2, recipe.num_images)
         why = "no labels: features find an image's other half"
         recipe.rows["probe"] = RecipeRow(f"halves of {num:,} images", why)
@@ -154,8 +155,7 @@ def add_probe(cfg: Config, asked: str | Path) -> RecipeRow:
     with called("probe", field="DATA"):
         found = find_probe_data(str(asked))
         has_masks = read_masks(str(asked), found) is not None
-    hook = {"type": "ProbeHook", "data": str(Path(asked).resolve())}
-    cfg.custom_hooks = [*cfg.get("custom_hooks", []), hook]
+    add_hook(cfg, "ProbeHook", data=str(Path(asked).resolve()))
     sizes = [len(split.paths) for split in (found.train, found.test)]
     choice = f"{sum(sizes):,} images of {len(found.classes)} classes"
     if found.labelled.num_boxes:

@@ -1,10 +1,10 @@
 """Continue from trained weights without losing their features."""
 
 from dataclasses import replace
-from typing import Any
 
 from torch import nn
 
+from ..config.hooks import add_hook
 from ..console.wording import counted
 from ..errors import UserValueError
 from ..weights import (
@@ -108,8 +108,7 @@ def continue_from(recipe: Recipe, weights: str, backbone: nn.Module, *, is_rgb: 
         if "eta_min" in scheduler:  # one value for all would raise the rate of the backbone
             scheduler["eta_min_ratio"] = scheduler.pop("eta_min") / cfg.optim_wrapper.optimizer.lr
     epochs = min(max(1, recipe.epochs // 10), MOST_HEADS_FIRST, recipe.epochs - 1)
-    hook: dict[str, Any] = {"type": "ContinuationHook", "heads_first": epochs}
-    cfg.custom_hooks = [*cfg.custom_hooks, hook]
+    add_hook(cfg, "ContinuationHook", heads_first=epochs)
     teacher, by_teacher = recipe.asked.teacher, recipe.method.uses_teacher
     can_anchor = recipe.backbone.gives_map and is_rgb and cfg.model.type == "SSPRL"
     # ``choose_recipe`` has refused other teachers than the start itself.
@@ -137,6 +136,6 @@ def _add_anchor(recipe: Recipe) -> None:
     teacher = cfg.get("weights", backbone.cfg.get("network"))
     if backbone.name.startswith(TIMM) and recipe.asked.weights != backbone.name:
         teacher = f"{backbone.name}:{teacher}"
-    cfg.custom_hooks = [*cfg.custom_hooks, {"type": "TeacherHook", "teacher": teacher}]
+    add_hook(cfg, "TeacherHook", teacher=teacher)
     why = f"gained {ANCHORED_GAIN} points in 10 epochs on our photographs, from ImageNet's weights"
     recipe.rows["teacher"] = RecipeRow("the start itself", why)

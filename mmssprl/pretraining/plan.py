@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from ..config.hooks import find_hook
 from ..console.durations import format_hours, parse_duration
 from ..console.progress import watch
 from ..console.tables import reasons_table
 from ..console.wording import counted, on_one_line, wrapped
 from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.bad_images import most_bad
-from ..distillation.maps import forecast_pass, teacher_hook
+from ..distillation.maps import forecast_pass
 from ..distillation.teacher import load_teacher
 from ..errors import UserValueError
 from ..pixels import Pixels
@@ -91,7 +92,7 @@ def make_plan(
 
     recipe = propose(asked.epochs)
     if not asked.dry_run:
-        hook = teacher_hook(recipe.cfg)
+        hook = find_hook(recipe.cfg, "TeacherHook")
         if hook is not None and not is_unused(work_dir):
             load_teacher(hook.teacher, recipe.cfg)  # its mistakes come first
         refuse_used(work_dir)
@@ -147,7 +148,7 @@ def forecast_run(
 ) -> Forecast:
     """Time some steps of a run, and a teacher's pass over a few images, and extrapolate."""
     cfg, devices, steps = recipe.cfg, recipe.num_devices, recipe.num_steps
-    pass_s, pass_bytes = forecast_pass(cfg, images) if teacher_hook(cfg) else (0.0, 0)
+    pass_s, pass_bytes = forecast_pass(cfg, images) if find_hook(cfg, "TeacherHook") else (0.0, 0)
     pace = forecast.measure_pace(
         cfg, amp=recipe.on_gpu, num_devices=devices, num_steps=steps, budget_s=budget_s
     )
@@ -157,7 +158,7 @@ def forecast_run(
         steps_per_epoch=recipe.steps_per_epoch,
         checkpoint=cfg.default_hooks.checkpoint,
         work_dir=work_dir,
-        num_backbones=1 + any(hook.type == "ProbeHook" for hook in cfg.custom_hooks),
+        num_backbones=2 if find_hook(cfg, "ProbeHook") else 1,
         other_s=_REPORT_S + pass_s,
         other_bytes=pass_bytes,
     )

@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ..config.hooks import hook_value
 from ..console.durations import format_hours
 from ..console.wording import ALONE, percent
 from ..engine.history import Record
@@ -128,9 +129,7 @@ def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[tup
         if taken is None:
             return [(purpose, command_line(*words)) for purpose, words in found]
         weights = _from(run, os.path.abspath(taken) if os.path.exists(taken) else taken)
-        hooks = run.cfg.get("custom_hooks") or []
-        data = next((each["data"] for each in hooks if each.get("data")), None)
-        labelled = _from(run, data or "DATA")
+        labelled = _from(run, hook_value(run.cfg, "ProbeHook", "data") or "DATA")
         kinds = "COCO, VOC or YOLO, or a folder per class; other tasks are detect and segment"
         tune = ["finetune", weights, labelled, "--task", "classify"]
         search = ["neighbors", weights, photograph, images, "--out", "neighbors.png"]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ...config.build_errors import explain_build_errors
+from ...config.hooks import hook_key
 from ...config.run_checks import check_config
 from ...config.shipped import config_file
 from ...datasets.labels.files import data_folder
@@ -63,10 +64,10 @@ def common_options(
     options |= short_run_options(
         method, cfg, num_images=images.num_images, step_images=batch, epochs=epochs
     )
-    for index, hook in enumerate(cfg.get("custom_hooks") or []):
-        if hook.type == "TeacherHook":  # all runs share its maps
-            folder = images.list_file.with_name(f"{images.list_file.stem}_{method.key}")
-            options[f"custom_hooks.{index}.folder"] = str(folder)
+    maps_key = hook_key(cfg, "TeacherHook", "folder")
+    if maps_key is not None:  # all runs share its maps
+        folder = images.list_file.with_name(f"{images.list_file.stem}_{method.key}")
+        options[maps_key] = str(folder)
     if method.uses_labels:
         own = {"pipeline": cfg.train_dataloader.dataset.pipeline, "_delete_": True}
         options["train_dataloader.dataset"] = images.labelled | own
