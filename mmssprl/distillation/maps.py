@@ -78,8 +78,9 @@ class TeacherHook(Hook):
         head = getattr(model, "teacher_head", None)
         if head is None or not crops:
             raise UserValueError(
-                "TeacherHook needs model.type 'PyramidDistillation' or 'AnchoredSSPRL', and "
-                "type='TeacherCrop' in train_dataloader.dataset.pipeline, but got "
+                "TeacherHook needs a model that learns from a teacher, such as "
+                "'PyramidDistillation', and type='TeacherCrop' in "
+                "train_dataloader.dataset.pipeline, but got "
                 f"{type(model).__name__} and {len(crops)} such transforms; set what is missing."
             )
 

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from ..console.wording import first_line
 from ..errors import UserError, UserValueError, called
 from ..features.backbone import FeatureBackbone, load_backbone
+from ..models import pretraining_class
 from ..pixels import Pixels
 from ..weights import names_network, split_timm
 
@@ -129,5 +130,6 @@ def load_teacher(weights: str, run: Config | None = None) -> Teacher:
         ValueError: Weights that do not fit, or a network without a map.
         OSError: A file that cannot be read, or weights that cannot be downloaded.
     """
-    anchored = not names_network(weights) and run and run.model.type == "AnchoredSSPRL"
-    return Teacher(weights, load_backbone(weights, run if anchored else None))
+    kind = pretraining_class(run) if run else None
+    is_start = kind is not None and kind.teacher_is_start and not names_network(weights)
+    return Teacher(weights, load_backbone(weights, run if is_start else None))

@@ -18,8 +18,8 @@ from ..datasets.labels import LabelledData
 from ..engine.adapted_backbone import adapt_backbone, fit_backbone
 from ..engine.initial_weights import apply_weights
 from ..errors import UserRuntimeError, UserValueError
+from ..models.training_size import round_within
 from ..pixels import Normalisation
-from ..pretraining.numbers import round_within
 from ..pyramid import check_px
 from ..runs.devices import choose_batch, reading_processes
 from ..weights import (

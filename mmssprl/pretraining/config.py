@@ -58,6 +58,8 @@ def finish_config(
     if backbone.has_stages:
         # Only for AdamW: LARC does not scale parameters of zero norm, see the base config.
         cfg.model.backbone.zero_init_residual = cfg.optim_wrapper.optimizer.type == "AdamW"
+    if "neck" in cfg.model:
+        cfg.model.neck.in_channels = backbone.channels
     cfg.merge_from_dict(_values(recipe, images))
 
     if channels is None:
@@ -96,11 +98,11 @@ def _set_start(recipe: Recipe, *, is_rgb: bool) -> None:
             f"{backbone.name} seems to be trained already (its normalisation layers have "
             "changed), but will be trained as a random one; --weights own starts from its weights."
         )
-    elif not recipe.method.uses_teacher:
+    elif not recipe.method.learns_from_teacher:
         why = f"a teacher gave {TEACHER_GAIN} points of mAP on our photographs: --teacher WEIGHTS"
         recipe.rows["weights"] = RecipeRow("random, from scratch", why)
 
-    if recipe.method.uses_teacher and teacher is not None:
+    if recipe.method.learns_from_teacher and teacher is not None:
         own = backbone.cfg.get("network", OWN)
         hook = find_hook(recipe.cfg, "TeacherHook")
         hook.teacher = own if teacher == OWN else whole_path(str(teacher))
@@ -124,7 +126,6 @@ def _values(recipe: Recipe, images: UnlabeledImages) -> dict[str, Any]:
     num_workers = reading_processes(recipe.num_devices) if asked is None else asked
     line_steps = GPU_LOG_STEPS if on_gpu else max(1, recipe.num_steps // CPU_LOG_LINES)
     return {
-        "model.neck.in_channels": recipe.backbone.channels,
         "train_dataloader.num_workers": num_workers,
         "train_dataloader.pin_memory": on_gpu,
         "train_dataloader.dataset.data_root": images.data_root,
@@ -179,7 +180,7 @@ def _set_normalisation(recipe: Recipe) -> None:
 def _set_channels(recipe: Recipe, found: Channels) -> None:
     """Set the channels in the config, and add their row; a continued run keeps its numbers."""
     cfg, own = recipe.cfg, recipe.cfg.model.data_preprocessor
-    has_teacher = recipe.method.uses_teacher or recipe.asked.teacher
+    has_teacher = recipe.method.learns_from_teacher or recipe.asked.teacher
     kind = "teacher" if has_teacher else own.type
     if kind != "PyramidPreprocessor":
         raise UserValueError(

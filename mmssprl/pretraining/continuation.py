@@ -109,8 +109,8 @@ def continue_from(recipe: Recipe, weights: str, backbone: nn.Module, *, is_rgb: 
             scheduler["eta_min_ratio"] = scheduler.pop("eta_min") / cfg.optim_wrapper.optimizer.lr
     epochs = min(max(1, recipe.epochs // 10), MOST_HEADS_FIRST, recipe.epochs - 1)
     add_hook(cfg, "ContinuationHook", heads_first=epochs)
-    teacher, by_teacher = recipe.asked.teacher, recipe.method.uses_teacher
-    can_anchor = recipe.backbone.gives_map and is_rgb and cfg.model.type == "SSPRL"
+    teacher, by_teacher = recipe.asked.teacher, recipe.method.learns_from_teacher
+    can_anchor = recipe.backbone.gives_map and is_rgb and recipe.method.model_class.anchored_form
     # ``choose_recipe`` has refused other teachers than the start itself.
     anchors = not by_teacher and (can_anchor or teacher is not None)
     gain = f"; from SwAV's weights continuing added {CONTINUED_GAIN} points of mAP"
@@ -126,9 +126,9 @@ def continue_from(recipe: Recipe, weights: str, backbone: nn.Module, *, is_rgb: 
 
 
 def _add_anchor(recipe: Recipe) -> None:
-    """Let the backbone also keep learning its start's maps, see ``AnchoredSSPRL``."""
+    """Let the backbone also keep learning its start's maps, in the method's anchored form."""
     cfg, backbone = recipe.cfg, recipe.backbone
-    cfg.model.type = "AnchoredSSPRL"
+    cfg.model.type = recipe.method.model_class.anchored_form
     cfg.model.anchor_neck = {**cfg.model.neck, "out_channels": ANCHOR_CHANNELS}
     if not backbone.gives_map:
         cfg.model.dense_weight = 0.0

@@ -15,7 +15,7 @@ from mmssprl.config.at_size import read_at_size
 from mmssprl.datasets.subset import choose_subset
 from mmssprl.experiments.compare.images import list_images
 from mmssprl.experiments.compare.setting import IMAGE_PX
-from mmssprl.pretraining.choose import short_schedule
+from mmssprl.pretraining.schedule import short_schedule
 
 HERE = Path(__file__).parent
 CONFIG = "configs/ssprl/distill_resnet50_2xb64-coslr-200e_coco.py"

@@ -6,16 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mmengine.config import Config
+
 from ...config.build_errors import explain_build_errors
 from ...config.hooks import hook_key
 from ...config.run_checks import check_config
 from ...config.shipped import config_file
 from ...datasets.labels.files import data_folder
 from ...errors import UserValueError
-from ...models.protocol import PretrainingModel, is_pretraining
-from ...pretraining.choose import short_schedule
+from ...models import PretrainingModel, TrainingSize, is_pretraining
 from ...pretraining.methods import BY_KEY, METHODS, SSPRL, Method, unknown_method
-from ...pretraining.numbers import short_run_options
+from ...pretraining.schedule import short_schedule, training_values
 from ...runs.work_dirs import digest
 from ...weights.backbone import build_model
 from ..options import ALL, Size
@@ -37,7 +38,7 @@ class CompareSetting:
     batch_size: int
 
 
-def common_options(
+def run_options(
     setting: CompareSetting,
     method: Method,
     *,
@@ -50,31 +51,55 @@ def common_options(
     if not method.trains:
         return {}
     cfg = method.config_at(setting.size)
-    batch = setting.batch_size
-    options = {
+    return {
         "randomness.seed": seed,
-        "train_dataloader.batch_size": batch,
+        "train_dataloader.batch_size": setting.batch_size,
         "train_dataloader.drop_last": True,
         "train_cfg.max_epochs": epochs,
-        "param_scheduler": short_schedule(epochs),
-        "optim_wrapper.optimizer.lr": cfg.optim_wrapper.optimizer.lr * lr_factor,
         "default_hooks.checkpoint.interval": max(1, epochs // 10),
         "default_hooks.checkpoint.max_keep_ckpts": 2,  # keep the old one until the new is complete
+        **training_values(
+            method,
+            cfg,
+            _size_of(setting, cfg, images.num_images, epochs),
+            lr=cfg.optim_wrapper.optimizer.lr * lr_factor,
+            schedule=short_schedule(epochs),
+        ),
+        **_data_options(setting, method, images),
     }
-    options |= short_run_options(
-        method, cfg, num_images=images.num_images, step_images=batch, epochs=epochs
+
+
+def _size_of(setting: CompareSetting, cfg: Config, num_images: int, epochs: int) -> TrainingSize:
+    """Return the size of a method's run, in which views and backbone are those of the config."""
+    width = SSPRL.config_at(setting.size).model.neck.in_channels  # for a method without a neck
+    return TrainingSize(
+        num_images=num_images,
+        epochs=epochs,
+        batch_size=setting.batch_size,
+        layout=cfg.model.get("layout", {}),
+        channels=cfg.model.get("neck", {}).get("in_channels", width),
     )
+
+
+def _data_options(
+    setting: CompareSetting, method: Method, images: TrainingImages
+) -> dict[str, Any]:
+    """Return where a method finds its images, its labels and the maps of its teacher."""
+    cfg = method.config_at(setting.size)
+    if method.uses_labels:
+        own = {"pipeline": cfg.train_dataloader.dataset.pipeline, "_delete_": True}
+        return {
+            "train_dataloader.dataset": images.labelled | own,
+            "model.head.num_classes": images.num_classes,
+        }
+    options = {
+        "train_dataloader.dataset.data_root": str(data_folder(setting.data)),
+        "train_dataloader.dataset.ann_file": str(images.list_file),
+    }
     maps_key = hook_key(cfg, "TeacherHook", "folder")
     if maps_key is not None:  # all runs share its maps
         folder = images.list_file.with_name(f"{images.list_file.stem}_{method.key}")
         options[maps_key] = str(folder)
-    if method.uses_labels:
-        own = {"pipeline": cfg.train_dataloader.dataset.pipeline, "_delete_": True}
-        options["train_dataloader.dataset"] = images.labelled | own
-        options["model.head.num_classes"] = images.num_classes
-    else:
-        options["train_dataloader.dataset.data_root"] = str(data_folder(setting.data))
-        options["train_dataloader.dataset.ann_file"] = str(images.list_file)
     return options
 
 
@@ -85,7 +110,7 @@ def recipe_digest(setting: CompareSetting, method: Method) -> str:
     if method.trains:
         parts |= {key: cfg.get(key) for key in ("model", "optim_wrapper", "sync_bn")}
         parts["pipeline"] = cfg.train_dataloader.dataset.get("pipeline")
-    if method.is_users or method.uses_teacher:
+    if method.is_users or method.learns_from_teacher:
         parts |= {key: cfg.get(key) for key in ("weights", "custom_hooks")}
     return digest(parts)[:16]
 
@@ -126,7 +151,7 @@ def check_images(setting: CompareSetting, methods: list[Method], images: Trainin
         cfg = copy.deepcopy(method.config_at(setting.size))
         if not (method.trains and is_pretraining(cfg)):
             continue
-        cfg.merge_from_dict(common_options(setting, method, images=images, epochs=1))
+        cfg.merge_from_dict(run_options(setting, method, images=images, epochs=1))
         if method.is_users:
             with explain_build_errors(cfg):
                 check_config(cfg, ("train",))
@@ -154,7 +179,7 @@ def choose_methods(words: Sequence[str]) -> list[Method]:
                 )
             own[name] = path
         elif word == ALL:
-            keys.update(method.key for method in METHODS if not method.uses_teacher)
+            keys.update(method.key for method in METHODS if not method.learns_from_teacher)
         elif word in BY_KEY:
             keys.add(word)
         else:

@@ -28,8 +28,8 @@ from .setting import (
     check_configs,
     check_images,
     choose_methods,
-    common_options,
     recipe_digest,
+    run_options,
 )
 
 _FOLDERS: dict[Split, str] = {"test": "runs", "held-out": "tuning"}
@@ -211,7 +211,7 @@ class Comparison:
         rate = "" if factor == 1 else f", lr x {factor:.3g}"
         length = f", {counted(epochs, 'epoch')}" if method.trains else ""
         numbers: dict[str, Any] = {"seed": seed, "epochs": epochs, "lr_factor": factor}
-        options = common_options(setting, method, images=images, **numbers)
+        options = run_options(setting, method, images=images, **numbers)
         settings = {
             "method": method.key,
             **numbers,

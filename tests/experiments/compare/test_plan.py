@@ -5,7 +5,7 @@ from helpers.features.probe_folders import write_coco
 from mmssprl.config.shipped import shipped
 from mmssprl.experiments.compare.images import read_images
 from mmssprl.experiments.compare.report import FACTORS, choose
-from mmssprl.experiments.compare.setting import choose_methods, common_options
+from mmssprl.experiments.compare.setting import choose_methods, run_options
 from mmssprl.pretraining import methods
 from mmssprl.pretraining.methods import BY_KEY
 
@@ -189,7 +189,7 @@ def test_all_methods_get_the_same_options(compare):
     values = {"images": found.images["test"], "epochs": 5, "seed": 3, "lr_factor": 3.0}
 
     def options(key):
-        return common_options(found.setting, BY_KEY[key], **values)
+        return run_options(found.setting, BY_KEY[key], **values)
 
     expected = options("ssprl")
     assert expected["randomness.seed"] == 3
