@@ -15,7 +15,6 @@ from typing import Any, Literal
 
 from mmengine.device import get_device
 
-from ...config.at_size import read_at_size
 from ...console.wording import counted
 from ...distillation import TeacherHook
 from ...engine.launch import launch, prepare_train_config
@@ -24,6 +23,7 @@ from ...errors import UserValueError
 from ...pretraining.methods import SSPRL
 from ...system.environment import describe_machine
 from ..run import MEASURED, SETTINGS, read_json, run_module, write_json
+from .rows import read_row
 
 ROUNDS, STEPS, SECONDS = 3, 40, 4.0
 """Turns of each method; most steps and seconds of a turn. All turns take at most a tenth of the
@@ -48,7 +48,7 @@ def time_steps(folder: Path) -> None:
         for key, method in methods.items():
             with TemporaryDirectory(dir=folder) as work_dir:
                 cfg = prepare_train_config(
-                    read_at_size(method["config"], method["size"]),
+                    read_row(method),
                     work_dir=work_dir,
                     amp=get_device() == "cuda",
                     cfg_options={**method["options"], "default_hooks.checkpoint": None},

@@ -10,7 +10,6 @@ from typing import Any
 from ...console.wording import counted
 from ...datasets.scenes.generate import generate_sample
 from ...errors import UserValueError
-from ...pretraining.methods import SSPRL, Method
 from ...probing.data import read_masks
 from ...runs.work_dirs import claim
 from ...version import __version__
@@ -21,13 +20,13 @@ from ..run import Run, RunOutcome, module_command
 from .images import Split, TrainingImages, list_images, read_images
 from .pace import Pace, epochs_for_equal
 from .report import FACTORS, SEEDS, Length, Report, choose, results_of
+from .rows import SSPRL_ROW, Row, choose_rows
 from .setting import (
     EPOCHS,
     IMAGE_PX,
     CompareSetting,
     check_configs,
     check_images,
-    choose_methods,
     recipe_digest,
     run_options,
 )
@@ -36,6 +35,8 @@ _FOLDERS: dict[Split, str] = {"test": "runs", "held-out": "tuning"}
 """Folders of the runs in the work dir."""
 _LOCATIONS = ("train_dataloader.dataset", "default_hooks.", "custom_hooks.")
 """Options that only locate files; no result depends on them."""
+_OF_PACES = ("config", "size", "values", "teacher", "recipe", "options")
+"""Inputs of a run that its pace depends on."""
 
 
 class PretrainRun(Run):
@@ -61,13 +62,14 @@ class Comparison:
         self.work_dir = Path(asked.work_dir or f"work_dirs/compare_{size}")
         if asked.reference == ALL:
             raise UserValueError("--reference must be one method, but got all; name one of them.")
-        methods = choose_methods([*asked.methods, asked.reference])
-        self.methods = {method.key: method for method in methods}
-        self.reference = choose_methods([asked.reference])[0].key
+        rows, reference = choose_rows(asked.methods, asked.reference)
+        self.methods = {row.key: row for row in rows}
+        self.reference = reference.key
+        self._of_shares: dict[tuple[Split, float], TrainingImages] = {}
         data = Path(asked.data or self.work_dir / "scenes" / "coco").resolve()
         epochs = EPOCHS[size] if asked.epochs is None else asked.epochs
         self.setting = CompareSetting(size, data, epochs, batch_size)
-        check_configs(self.setting, methods)
+        check_configs(self.setting, rows)
         if asked.data:
             found = read_images(Path(asked.data), "test")
             log(found.labelled.describe())
@@ -91,8 +93,24 @@ class Comparison:
         images: dict[Split, TrainingImages] = {}
         for split in splits if data.exists() else ():
             images[split] = list_images(self.work_dir / "lists", data, split, writes=writes)
-            check_images(setting, [*self.methods.values()], images[split])
+            for row in self.methods.values():
+                own = images[split] if row.share == 1 else self._share_of_images(split, row.share)
+                check_images(setting, row, own)
         return images
+
+    def images_of(self, row: Row, split: Split) -> TrainingImages:
+        """Return the images that a row trains on."""
+        return self.images[split] if row.share == 1 else self._share_of_images(split, row.share)
+
+    def _share_of_images(self, split: Split, share: float) -> TrainingImages:
+        """List a share of the images, once."""
+        key = (split, share)
+        if key not in self._of_shares:
+            folder = self.work_dir / "lists"
+            writes = not self.asked.dry_run
+            found = list_images(folder, self.setting.data, split, share=share, writes=writes)
+            self._of_shares[key] = found
+        return self._of_shares[key]
 
     def run(self) -> int:
         """Do what is missing, then report; return how many runs have failed."""
@@ -128,13 +146,13 @@ class Comparison:
         tuning, choices = results_of(self.tuning_runs()), self.choices()
         return Report(*about, tables, self.reference, tuning, choices, self._command)
 
-    def pace_run(self, method: Method) -> Run:
+    def pace_run(self, method: Row) -> Run:
         """Return the run that times a method and SS-PRL."""
         setting, images = self.setting, self.images["test"]
         measured = {}
-        for each in (SSPRL, method):
+        for each in (SSPRL_ROW, method):
             inputs = self.run_of(each, setting.epochs, 0, 1.0, "test").inputs or {}
-            measured[each.key] = {k: inputs[k] for k in ("config", "size", "recipe", "options")}
+            measured[each.key] = {k: inputs[k] for k in _OF_PACES if k in inputs}
         settings = {
             "recipes": {key: each["recipe"] for key, each in measured.items()},
             "version": __version__,
@@ -151,7 +169,7 @@ class Comparison:
             settings=settings,
         )
 
-    def pace(self, method: Method) -> Pace | None:
+    def pace(self, method: Row) -> Pace | None:
         """Return the pace of a method; None if it has not been measured."""
         kept = self.pace_run(method).kept() if method.trains and self.images else None
         return kept.values if kept else None
@@ -159,10 +177,13 @@ class Comparison:
     def pace_runs(self) -> list[Run]:
         """Return the runs that measure the paces; tables of equal epochs need none."""
         needed = self.images and {*self.equal} != {"epochs"}
-        return [self.pace_run(each) for each in self.methods.values() if needed and each.trains]
+        rows = [row for row in self.methods.values() if row.trains and row.epochs is None]
+        return [self.pace_run(row) for row in rows if needed]
 
-    def epochs(self, method: Method, equal: Equal) -> int:
-        """Return the length of a method's runs, 0 if it does not train."""
+    def epochs(self, method: Row, equal: Equal) -> int:
+        """Return the length of a row's runs: its own, or as is equal; 0 if it does not train."""
+        if method.epochs is not None:
+            return method.epochs if method.trains else 0
         if equal == "epochs" or not method.trains:
             return self.setting.epochs if method.trains else 0
         steps = self.images["test"].num_images // self.setting.batch_size
@@ -202,10 +223,10 @@ class Comparison:
         ]
 
     def run_of(
-        self, method: Method, epochs: int, seed: int, factor: float, split: Split
+        self, method: Row, epochs: int, seed: int, factor: float, split: Split
     ) -> PretrainRun:
         """Return one run; ``factor`` multiplies the learning rate."""
-        images, setting = self.images[split], self.setting
+        images, setting = self.images_of(method, split), self.setting
         name = f"{method.key}-{epochs}ep-lr{factor:.3g}-seed{seed}"
         folder = self.work_dir / _FOLDERS[split] / name
         rate = "" if factor == 1 else f", lr x {factor:.3g}"
@@ -226,9 +247,11 @@ class Comparison:
             "trains": method.trains,
             "options": options,
             "data": str(setting.data),
-            "config": str(method.config_file()),
-            "size": None if method.is_users else setting.size,
+            "config": str(method.method.config_file()),
+            "size": None if method.method.is_users else setting.size,
         }
+        if method.differs:
+            read |= {"values": dict(method.values), "teacher": method.teacher}
         return PretrainRun(
             name=f"{method.title}{length}{rate}, seed {seed}",
             folder=folder,
