@@ -40,6 +40,7 @@ class PretrainCommand(Command, PretrainOptions):
 
     def run(self) -> int:
         """Pre-train, and name the commands that follow."""
+        from ..config.hooks import hook_value
         from ..config.run_config import run_config
         from ..pretraining.start import run_pretraining
         from ..probing.probe_file import WORSE_THAN_RANDOM, propose
@@ -57,8 +58,7 @@ class PretrainCommand(Command, PretrainOptions):
             print(f"next: {command_line('report', weights.parent)}")
             return 0
 
-        hooks = cfg.get("custom_hooks") or []
-        data = str(self.probe or next((hook["data"] for hook in hooks if hook.get("data")), ""))
+        data = str(self.probe or hook_value(cfg, "ProbeHook", "data") or "")
         steps = [["embed", taken, self.images, "features.npz"], ["select", "features.npz"]]
         if data:
             steps = [["probe", taken, "random", data]]

@@ -11,20 +11,11 @@ from typing import Any
 from mmengine.config import Config
 
 from ..errors import UserValueError
-from ..models import is_pretraining
+from ..models import SinkhornHead, is_pretraining
 from .reading import read_config_file, refuse
 from .shipped import SIZES
 
-_OF_SIZE = (
-    "in_channels",
-    "num_prototypes",
-    "num_patch_prototypes",
-    "epsilon",
-    "queue_length",
-    "patch_queue_length",
-    "queue_start_epoch",
-    "freeze_epochs",
-)
+_OF_SIZE = ("in_channels", "epsilon", *SinkhornHead.data_fields)
 """Fields of a SinkhornHead that depend on data, network and optimizer, not on the method."""
 _OF_LOADING = ("num_workers", "persistent_workers", "pin_memory")
 

@@ -12,6 +12,7 @@ from mmengine.device import get_device
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
+from ..config.hooks import find_hook
 from ..console.log_line import LogLine
 from ..console.wording import on_one_line, wrapped
 from ..datasets import UnlabeledImages
@@ -77,8 +78,9 @@ class TeacherHook(Hook):
         head = getattr(model, "teacher_head", None)
         if head is None or not crops:
             raise UserValueError(
-                "TeacherHook needs model.type 'PyramidDistillation' or 'AnchoredSSPRL', and "
-                "type='TeacherCrop' in train_dataloader.dataset.pipeline, but got "
+                "TeacherHook needs a model that learns from a teacher, such as "
+                "'PyramidDistillation', and type='TeacherCrop' in "
+                "train_dataloader.dataset.pipeline, but got "
                 f"{type(model).__name__} and {len(crops)} such transforms; set what is missing."
             )
 
@@ -207,14 +209,9 @@ def _check_images(
     identities[seen] = kept
 
 
-def teacher_hook(cfg: Config) -> Any:
-    """Return the config of a training's ``TeacherHook``, or None."""
-    return next((hook for hook in cfg.custom_hooks if hook["type"] == "TeacherHook"), None)
-
-
 def forecast_pass(cfg: Config, images: UnlabeledImages) -> tuple[float, int]:
     """Return the seconds of a teacher's pass, timed on a few images, and the bytes of its file."""
-    hook = teacher_hook(cfg)
+    hook = find_hook(cfg, "TeacherHook")
     num = len(images)
     teacher = load_teacher(hook.teacher, cfg).to(get_device())
     num_cells = teacher.num_cells(hook.get("teacher_px", TEACHER_PX))

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from ..console.wording import first_line
 from ..errors import UserError, UserValueError, called
 from ..features.backbone import FeatureBackbone, load_backbone
+from ..models import pretraining_class
 from ..pixels import Pixels
 from ..weights import Source
 
@@ -131,5 +132,6 @@ def load_teacher(weights: str, run: Config | None = None) -> Teacher:
         ValueError: Weights that do not fit, or a network without a map.
         OSError: A file that cannot be read, or weights that cannot be downloaded.
     """
-    anchored = not Source.of(weights).network and run and run.model.type == "AnchoredSSPRL"
-    return Teacher(weights, load_backbone(weights, run if anchored else None))
+    kind = pretraining_class(run) if run else None
+    is_start = kind is not None and kind.teacher_is_start and not Source.of(weights).network
+    return Teacher(weights, load_backbone(weights, run if is_start else None))

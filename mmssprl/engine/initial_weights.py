@@ -8,6 +8,7 @@ from mmengine.hooks import Hook
 from mmengine.logging import print_log
 from mmengine.runner import Runner
 
+from ..config.hooks import add_hook, remove_hooks
 from ..errors import UserValueError
 from ..models import is_pretraining
 from ..models.unwrap import unwrap
@@ -22,8 +23,6 @@ from ..weights import (
 )
 from ..weights.checkpoint_prefixes import find_network
 from .adapted_backbone import TORCHVISION_FIELDS, build_for_config, fit_backbone
-
-_HOOK = "mmssprl.InitialWeightsHook"
 
 
 @HOOKS.register_module()
@@ -82,9 +81,7 @@ def apply_weights(cfg: Config, weights: str | None, *, adapt: bool = True) -> No
         cfg.weights = str(weights)
 
     # A config dumped by an earlier run has the hook already.
-    others = [own for own in cfg.get("custom_hooks") or [] if own["type"] != _HOOK]
-    if cfg.get("custom_hooks"):
-        cfg.custom_hooks = others
+    remove_hooks(cfg, InitialWeightsHook.__name__)
 
     chosen = cfg.get("weights")
     source = Source.of(chosen)
@@ -97,7 +94,7 @@ def apply_weights(cfg: Config, weights: str | None, *, adapt: bool = True) -> No
             "model.backbone.init_cfg."
         )
 
-    hook: dict[str, Any] = {"type": _HOOK, "weights": chosen}
+    hook: dict[str, Any] = {"weights": chosen}
     if source.is_supervised:
         hook["depth"] = torchvision_depth(cfg)
         start_state(chosen, hook["depth"])
@@ -105,7 +102,7 @@ def apply_weights(cfg: Config, weights: str | None, *, adapt: bool = True) -> No
         hook["weights"] = whole_path(chosen)
         fit_backbone(cfg, str(chosen), adapt=adapt and not is_pretraining(cfg))
     take_normalisation(cfg, find_normalisation(chosen, cfg.model.backbone))
-    cfg.custom_hooks = [*others, hook]
+    add_hook(cfg, f"mmssprl.{InitialWeightsHook.__name__}", **hook)
 
 
 def torchvision_depth(cfg: Config) -> int:

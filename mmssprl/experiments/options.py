@@ -29,7 +29,8 @@ class CompareOptions(JobsOptions):
     data: str | None = option("labelled images, in any layout that finetune reads", chosen="scenes")
     methods: Sequence[str] = option(
         f"{', '.join(BY_KEY)}, {ALL} (without distill), or your own config file with the same "
-        "backbone",
+        "backbone; METHOD:KEY=VALUE,... changes values of its model or config, and FILE.yaml has "
+        "rows",
         default=("random", "swav", "swav-small", "ssprl"),
     )
     seeds: int = option("pre-trainings per method", default=3, least=1)
@@ -40,7 +41,7 @@ class CompareOptions(JobsOptions):
         "for a CPU",
         chosen="photos with --data, else scenes",
     )
-    reference: str = option("method that the others are compared with", default="ssprl")
+    reference: str = option("row that the others are compared with", default="ssprl")
     tune: bool = switch(
         "choose each learning rate of x 1/3, 1 and 3 on a fifth of the training images first"
     )

@@ -12,7 +12,7 @@ from .module_backbone import ModuleBackbone
 from .momentum_encoder import MomentumEncoder
 from .multi_head_neck import MultiHeadNeck
 from .multi_label import MultiLabelClassifier, MultiLabelLoss
-from .protocol import LossTerm, PretrainingModel, is_pretraining, pretraining_class
+from .protocol import HealthPanel, LossTerm, PretrainingModel, is_pretraining, pretraining_class
 from .prototypes import CorrelationLearner, Prototypes
 from .pyramid_model import crop_features
 from .pyramid_preprocessor import PyramidPreprocessor
@@ -20,6 +20,7 @@ from .queues import FeatureQueue, NegativeQueue
 from .sinkhorn_head import SinkhornHead
 from .ssprl import SSPRL
 from .timm_backbone import TimmBackbone
+from .training_size import TrainingSize
 
 __all__ = [
     "AnchoredSSPRL",
@@ -30,6 +31,7 @@ __all__ = [
     "DetCoNeck",
     "FeatureQueue",
     "GroupedBatchNorm",
+    "HealthPanel",
     "InsLoc",
     "LossTerm",
     "MaskCo",
@@ -48,6 +50,7 @@ __all__ = [
     "SSPRL",
     "SinkhornHead",
     "TimmBackbone",
+    "TrainingSize",
     "crop_features",
     "is_pretraining",
     "pretraining_class",

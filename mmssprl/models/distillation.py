@@ -6,9 +6,10 @@ teacher's map, R boxes of an image, k side of the student's last map.
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
+from mmengine.config import Config
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -17,9 +18,21 @@ from ..functional.boxes import cells_of_places, mean_weights
 from ..functional.pooling import pool
 from ..pyramid import NUM_PYRAMIDS, ViewLayout
 from ..registry import MODELS
-from .protocol import LossTerm
+from .protocol import VIEW_PANELS, HealthPanel, LossTerm
 from .pyramid_model import PyramidModel, compiled, last_outputs
 from .ssprl import SSPRL
+from .training_size import TrainingSize
+
+_TEACHER_PANEL = HealthPanel(
+    "cosine to the teacher",
+    "cosine(_shuffled)?_(distill_s0|cells)",
+    {
+        "cosine_distill_s0": "image",
+        "cosine_shuffled_distill_s0": "another image",
+        "cosine_cells": "cells",
+        "cosine_shuffled_cells": "cells of another",
+    },
+)
 
 
 class TeacherHead(nn.Module):
@@ -135,6 +148,9 @@ class PyramidDistillation(PyramidModel):
         ValueError: As ``TeacherHead`` or ``SSPRL``.
     """
 
+    learns_from_teacher = True
+    health_panels: ClassVar[Sequence[HealthPanel]] = (*VIEW_PANELS, _TEACHER_PANEL)
+
     def __init__(
         self,
         layout: ViewLayout | Mapping,
@@ -148,6 +164,11 @@ class PyramidDistillation(PyramidModel):
         super().__init__(layout, backbone, neck, data_preprocessor, num_chunks, init_cfg)
         self.teacher_head = TeacherHead(self.layout, neck["out_channels"], dense_weight)
         self.dense_neck = _neck_of_cells(neck) if dense_weight else None
+
+    @classmethod
+    def scaled(cls, cfg: Config, size: TrainingSize) -> dict[str, Any]:
+        """Leave the cells out if the backbone gives no map."""
+        return {} if size.gives_map else {"model.dense_weight": 0.0}
 
     def loss(self, inputs: Sequence[Tensor], data_samples: Any = None) -> dict[str, Tensor]:
         """Compute the terms of ``TeacherHead.loss`` of views (N_g, B, 3, px, px) per group."""
@@ -180,6 +201,11 @@ class AnchoredSSPRL(SSPRL):
     Raises:
         ValueError: As ``TeacherHead`` or ``SSPRL``.
     """
+
+    learns_from_teacher = True
+    teacher_is_start = True
+    anchored_form = None
+    health_panels: ClassVar[Sequence[HealthPanel]] = (*SSPRL.health_panels, _TEACHER_PANEL)
 
     def __init__(
         self, *given: Any, anchor_neck: Mapping, dense_weight: float = 0.5, **settings: Any

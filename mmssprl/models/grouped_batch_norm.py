@@ -114,6 +114,15 @@ def check_groups(
         )
 
 
+def groups_for(batch_size: int, num_devices: int, group_size: int) -> int:
+    """Return groups per device of at least ``group_size`` images, or two in all if possible."""
+    # BatchNorm refuses one value per channel, as a group of one image can have.
+    counts = [num for num in range(1, batch_size // 2 + 1) if batch_size % num == 0]
+    apart = [num for num in counts if num * num_devices >= 2]
+    large = [num for num in apart if batch_size // num >= group_size]
+    return max(large, default=min(apart, default=1))
+
+
 def draw_order(step: int, batch_size: int, num_groups: int, device: torch.device) -> Tensor:
     """Draw the permutation of the N images of a step for the keys.
 

@@ -7,6 +7,8 @@ from itertools import chain
 import torch
 from torch import Tensor, nn
 
+AVERAGED_PERCENT = 7  # of the steps, see ``momentum_for``
+
 
 class MomentumEncoder(nn.Module):
     """``copies`` of modules, updated as an exponential moving average, without gradient.
@@ -58,6 +60,16 @@ class MomentumEncoder(nn.Module):
     def set_extra_state(self, state: Tensor) -> None:
         """Restore the count, so that a resumed training keeps the average."""
         self.num_updates = int(state)
+
+
+def momentum_for(num_steps: int, largest: float) -> float:
+    """Return a momentum m that suits the length of a training, at most the ``largest``.
+
+    The average is over 1 / (1 - m) = 7 % of the steps. With m = 0.999 it would still be near its
+    random start when a short training ends.
+    """
+    averaged = max(1.0, num_steps * AVERAGED_PERCENT / 100)
+    return min(largest, round(1 - 1 / averaged, 4))
 
 
 def target_momentum(base: float, progress: float) -> float:

@@ -2,12 +2,13 @@
 
 A new method is one file in ``baselines``: a registered class that extends ``PretrainingModel``.
 Only ``loss`` is required. The defaults of all other methods suit a model that has no queues and no
-settings in epochs, sees its whole batch at once and is not compiled.
+settings in epochs, sees its whole batch at once, is not compiled, and has no number that follows
+the data.
 """
 
 from collections.abc import Mapping, Sequence
 from math import log
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from mmengine.config import Config
 from mmpretrain.models import BaseSelfSupervisor
@@ -16,6 +17,7 @@ from torch import Tensor
 from ..errors import UserRuntimeError, UserValueError
 from ..pyramid import ViewLayout
 from ..registry import MODELS
+from .training_size import TrainingSize
 
 
 class LossTerm(NamedTuple):
@@ -36,6 +38,26 @@ class LossTerm(NamedTuple):
     def relative(self, logged: float) -> float | None:
         """Return the relative loss: a logged value over the value at chance, so 1 at first."""
         return logged / (self.weight * self.chance) if self.chance else None
+
+
+class HealthPanel(NamedTuple):
+    """Scalars of ``health`` and ``examine`` that a report draws in one panel."""
+
+    title: str
+    scalars: str  #: regular expression of their names; '_s0' and '_s1' name a scale
+    labels: Mapping[str, str] = {}  #: in the legend, of names without a scale
+
+
+VIEW_PANELS = (
+    HealthPanel("embedding spread", "embedding_spread"),
+    HealthPanel("effective rank (RankMe)", "effective_rank"),
+    HealthPanel(
+        "mean cosine of two views",
+        "alignment(_others)?",
+        {"alignment": "of one image", "alignment_others": "of two images"},
+    ),
+)
+"""Panels of ``functional.health``, for all methods that compare views."""
 
 
 class Region(NamedTuple):
@@ -59,9 +81,23 @@ class PretrainingModel(BaseSelfSupervisor):
             batch in this many parts. False for methods that this would change, because momentum
             encoders, queues and groups of BatchNorm need the whole batch of an update.
         num_chunks: The number of parts of this model.
+        needs: Output of the backbone that the method reads: its pooled features, its last map, or
+            the maps of all stages.
+        learns_from_teacher: Whether the loss needs the maps that ``TeacherHook`` keeps.
+        teacher_is_start: Whether that teacher is the network that the training starts from.
+        anchored_form: Registered name of the model that adds such a teacher to this one.
+        data_fields: Fields of ``model.head`` that follow the images. A method without a config for
+            ImageNet takes them from SS-PRL's.
+        health_panels: How a report draws ``health`` and ``examine``, in this order.
     """
 
     takes_num_chunks: ClassVar[bool] = False
+    needs: ClassVar[Literal["pooled", "map", "stages"]] = "pooled"
+    learns_from_teacher: ClassVar[bool] = False
+    teacher_is_start: ClassVar[bool] = False
+    anchored_form: ClassVar[str | None] = None
+    data_fields: ClassVar[Sequence[str]] = ()
+    health_panels: ClassVar[Sequence[HealthPanel]] = VIEW_PANELS
     backbone: Any  # nn.Module
     layout: ViewLayout | None = None
     num_chunks: int = 1
@@ -73,6 +109,24 @@ class PretrainingModel(BaseSelfSupervisor):
         Timings with smaller batches than the training's use multiples of it.
         """
         return max(2, cfg.get("num_chunks", 1))
+
+    @classmethod
+    def scaled(cls, cfg: Config, size: TrainingSize) -> dict[str, Any]:
+        """Return the numbers that follow from the size of a training, by dotted key of the config.
+
+        ``pretrain`` and ``compare`` set them.
+
+        Args:
+            cfg: The config that is scaled: the method's form for short runs, or a published
+                training. Read only.
+            size: The training to scale it to.
+        """
+        return {}
+
+    @classmethod
+    def size_warnings(cls, cfg: Config, size: TrainingSize) -> list[str]:
+        """Return warnings of ``pretrain`` about a scaled config that trains at a size."""
+        return []
 
     def on_training_length(self, num_iters: int) -> None:
         """Set the iterations of the whole training; called before the first step."""

@@ -6,7 +6,7 @@ cells, or ``num_sampled`` of the level.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from mmengine import dist
@@ -66,6 +66,11 @@ class SinkhornHead(BaseModule):
         ValueError: Values outside these ranges, or values that contradict each other.
     """
 
+    data_fields: ClassVar[Sequence[str]] = (
+        *("num_prototypes", "num_patch_prototypes", "queue_length", "patch_queue_length"),
+        *("queue_start_epoch", "freeze_epochs"),
+    )
+    """Arguments that follow the images of a training."""
     prototypes: Any  # nn.ModuleList over scales
     correlation: Any  # nn.ModuleList over levels
     queues: Any  # nn.ModuleList over scales, None for no queue

@@ -4,16 +4,26 @@ Legend: N_g crops per image in resolution group g, B images per rank, V views, P
 view, C features.
 """
 
+import math
 from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import torch
+from mmengine.config import Config
 from torch import Tensor
 from torch.nn import functional as F
 
 from ..pyramid import ViewLayout
 from ..registry import MODELS
-from .protocol import LossTerm
+from .protocol import VIEW_PANELS, HealthPanel, LossTerm
 from .pyramid_model import PyramidModel, compiled, crop_features
+from .sinkhorn_head import SinkhornHead
+from .training_size import TrainingSize, round_within
+
+LEAST_PROTOTYPES = 30  # as used for 1,200 scenes of 24 categories
+IMAGES_PER_PROTOTYPE = 30  # in short runs; photographs were trained with 37 to 75
+MOST_FROZEN_PERCENT = 1  # of the steps; the released recipe freezes one epoch
+_JITTER = ("brightness", "contrast", "saturation", "hue")
 
 
 @MODELS.register_module()
@@ -42,6 +52,14 @@ class SSPRL(PyramidModel):
         ValueError: ``num_chunks < 1``.
     """
 
+    anchored_form: ClassVar[str | None] = "AnchoredSSPRL"
+    data_fields = SinkhornHead.data_fields
+    health_panels: ClassVar[Sequence[HealthPanel]] = (
+        *VIEW_PANELS,
+        HealthPanel("share of the prototypes in use", r"prototypes_in_use_s\d+"),
+        HealthPanel("code perplexity / K", r"code_perplexity_s\d+"),
+    )
+
     def __init__(
         self,
         layout: ViewLayout | Mapping,
@@ -55,6 +73,19 @@ class SSPRL(PyramidModel):
     ) -> None:
         super().__init__(layout, backbone, neck, data_preprocessor, num_chunks, init_cfg, head=head)
         self.compile_backbone = compile_backbone
+
+    @classmethod
+    def scaled(cls, cfg: Config, size: TrainingSize) -> dict[str, Any]:
+        """Return prototypes; in a long run also queues and freezing, and what AdamW needs."""
+        if size.is_short:
+            return _prototypes_of_short_runs(cfg.model.head, size.num_images)
+        values = _head_of_long_runs(cfg, size)
+        if size.short_form is not None:
+            adamw = size.short_form.model
+            values["model.head.epsilon"] = adamw.head.epsilon
+            for name in _JITTER:
+                values[f"model.data_preprocessor.{name}"] = adamw.data_preprocessor[name]
+        return values
 
     def extract_feat(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Run the backbone once per resolution group; with gradients, once per chunk of it.
@@ -147,3 +178,44 @@ class SSPRL(PyramidModel):
             # All scales predict the codes of the whole image.
             terms[f"loss_cross_s{s}"] = LossTerm("L_{cross}", s, beta, counts[0])
         return {name: term for name, term in terms.items() if term.weight > 0}
+
+
+def _prototypes_of_short_runs(head: Mapping[str, Any], num_images: int) -> dict[str, Any]:
+    """Return numbers of prototypes, at most those of the head."""
+    wanted = num_images / IMAGES_PER_PROTOTYPE
+    return {
+        f"model.head.{name}": round_within(wanted, (LEAST_PROTOTYPES, head[name]))
+        for name in ("num_prototypes", "num_patch_prototypes")
+        if name in head
+    }
+
+
+def _head_of_long_runs(cfg: Config, size: TrainingSize) -> dict[str, Any]:
+    """Return prototypes, queues and freezing, scaled by the share of the images."""
+    head = cfg.model.head
+    values: dict[str, Any] = {}
+    lengths = []
+    for scale, num_patches in enumerate(ViewLayout.build(size.layout).patches_per_scale):
+        part = "patch_" if scale else ""
+        own = head[f"num_{part}prototypes"]
+        num_prototypes = round_within(own * size.data_share, (LEAST_PROTOTYPES, own))
+        values[f"model.head.num_{part}prototypes"] = num_prototypes
+        # Of all devices of the published training, then of each device here.
+        queued = head[f"{part}queue_length"] * cfg.num_gpus * num_prototypes / own
+        length = int(queued / size.num_devices)
+        is_useful = length >= num_patches * size.batch_size
+        lengths.append(length if is_useful else 0)
+
+    start = math.ceil(size.epochs * head.queue_start_epoch / cfg.train_cfg.max_epochs)
+    if size.step_images < cfg.auto_scale_lr.base_batch_size:
+        start = min(start, 1)
+    return {
+        **values,
+        "model.head.queue_length": lengths[0],
+        "model.head.patch_queue_length": lengths[1:],
+        "model.head.queue_start_epoch": start,
+        "model.head.freeze_epochs": 0,
+        "model.head.freeze_iters": min(
+            size.steps_per_epoch, size.num_steps * MOST_FROZEN_PERCENT // 100
+        ),
+    }

@@ -7,7 +7,8 @@ A recipe scales an existing training:
   128 over 2 GPUs) take that training.
 * From 300,000 images they take the training on ImageNet (1,281,167 images, 100 epochs, batch 256).
 
-This module chooses what all methods share; ``numbers`` chooses the rest.
+This module chooses what all methods share. The model of a method scales the rest, see
+``PretrainingModel.scaled``.
 """
 
 import copy
@@ -15,38 +16,32 @@ import math
 import re
 from typing import Any
 
+from mmengine.config import Config
+
 from ..console.options import check_ranges
 from ..console.wording import counted
 from ..errors import UserValueError
+from ..models.training_size import round_within
 from ..pyramid import MOST_PX, ViewLayout
 from ..runs.devices import choose_batch
 from ..weights import SUPERVISED
 from .backbones import find_backbone
 from .continuation import is_anchored
-from .methods import DEFAULT, DISTILL, WHY_DEFAULT, find_method
-from .numbers import check_method, round_within, scaled_numbers
+from .methods import DEFAULT, DISTILL, SHORT, WHY_DEFAULT, Method, find_method
 from .options import DEFAULT_BACKBONE, PretrainOptions
 from .recipe import Recipe, RecipeRow
+from .schedule import COCO_IMAGES, choose_rate, needed_images, schedule_of, training_values
 
-COCO_IMAGES = 82_783
 IMAGENET_IMAGES = 1_281_167
 LIKE_IMAGENET = 300_000  # larger data follow ImageNet; about the two sizes' geometric mean
-SHORT = "photos-gpu"  # size of the configs for short runs
-LONG_RUN = 0.9
-"""Runs that see fewer images than this share of the published COCO training (200 x 82,783) are
-short. The published lr is proportional to the batch, so the sum of the updates is proportional to
-the images seen. In all comparisons, of hundreds to thousands of updates, AdamW learned; LARC's
-features after 4,900 updates at lr 0.3 were worse than random. Where LARC overtakes was not
-measured. The 10 % allow for rounded epochs. All methods switch at the same point."""
 FULL_SHORT_SIDE_PX = 256  # images with at least this short side get the paper's views
 CPU_SCALE = 0.5  # of views on a CPU: a quarter of the pixels, and of the work
 SIZE_STEP_PX = 16  # view sizes are multiples of it, as patch embeddings need
 EPOCHS = (100, 800)  # fewest and most: the paper's on ImageNet, and SwAV's longest training
-MOST_UNTUNED_LR = 1e-3  # of AdamW for networks other than ResNets, for which none was tuned
-LARGE_BATCH_WARMUP_EPOCHS = 10  # as in SwAV and BYOL for 4,096 images; above the published batches
-MOST_WARMUP = 1 / 5  # of all epochs
-WARMUP_START = 1e-4  # first lr of a long run, as a fraction of the final one
-SHORT_WARMUP_START = 0.01  # the same of a short run
+_NEEDS = {
+    "map": "a feature map, as of a ResNet, convnext-tiny or swin-tiny",
+    "stages": "a ResNet of mmpretrain (resnet18, resnet34, resnet50 or resnet101)",
+}
 
 
 def choose_recipe(
@@ -60,118 +55,141 @@ def choose_recipe(
 ) -> Recipe:
     """Scale the training that is nearest in images to other data and devices."""
     check_ranges(asked)
+    method = _choose_method(asked)
+    epochs = asked.epochs
+    if epochs is None:
+        epochs, why_epochs = _usual_epochs(method, num_images)
+    # No training by a teacher is published.
+    is_short = method.learns_from_teacher or epochs * num_images < needed_images(method)
+    base, base_images = _base_of(method, num_images, is_short=is_short)
+
+    name = DEFAULT_BACKBONE if asked.backbone is None else asked.backbone
+    own = base.model.layout.to_dict()
+    paper_px = method.coco.model.layout.image_px
+    step_px = size_step(name)
+    layout, why_views = choose_views(own, paper_px, short_side_px, on_gpu, asked.image_px, step_px)
+    sizes_px = {group.px for group in ViewLayout.build(layout).groups}
+    backbone = find_backbone(name, sizes_px, asked.channels or 3)
+    most = method.coco.train_dataloader.batch_size
+    batch, why_batch = choose_batch(
+        num_images, num_devices, most, asked.batch_size, accumulate=asked.accumulate or 1
+    )
+
+    cfg = copy.deepcopy(base)
+    cfg.layout = cfg.model.layout = layout
+    cfg.train_dataloader.batch_size = batch
+    cfg.train_cfg.max_epochs = epochs
+    recipe = Recipe(
+        method=method,
+        asked=asked,
+        base=base,
+        base_images=base_images,
+        cfg=cfg,
+        num_images=num_images,
+        num_devices=num_devices,
+        on_gpu=on_gpu,
+        backbone=backbone,
+        is_short=is_short,
+    )
+    _check_method(recipe)
+    _set_numbers(recipe)
+    rows = {
+        "views": RecipeRow(views_text(ViewLayout.build(layout)), why_views),
+        "batch": RecipeRow(_batch_text(recipe), why_batch),
+        "epochs": RecipeRow(f"{epochs}, {counted(recipe.num_steps, 'update')}", why_epochs),
+    }
+    recipe.rows = {**_method_row(recipe), **rows, **recipe.rows}
+    if method.learns_from_teacher:
+        why = "sees each image once, before the training"
+        recipe.rows["teacher"] = RecipeRow(str(asked.teacher or SUPERVISED), why)
+    return recipe
+
+
+def _method_row(recipe: Recipe) -> dict[str, RecipeRow]:
+    """Return the row of a method that was not asked for."""
+    method = recipe.method
+    if recipe.asked.method:
+        return {}
+    why = "a teacher is given" if method.learns_from_teacher else WHY_DEFAULT
+    return {"method": RecipeRow(method.title, why)}
+
+
+def _choose_method(asked: PretrainOptions) -> Method:
+    """Return the method that is asked for, or raise ValueError if it does not take the teacher."""
     by_teacher = asked.teacher is not None and not is_anchored(asked)
     method = find_method(asked.method or (DISTILL.key if by_teacher else DEFAULT))
-    accumulate = asked.accumulate or 1
-    backbone = DEFAULT_BACKBONE if asked.backbone is None else asked.backbone
-    epochs = asked.epochs
-    coco_epochs = method.coco.train_cfg.max_epochs
-    if epochs is None:
-        low, high = EPOCHS
-        epochs = round_within(coco_epochs * COCO_IMAGES / num_images, EPOCHS)
-        why_epochs = f"as COCO's {coco_epochs} epochs by images seen, from {low} to {high}"
-    needed = LONG_RUN * coco_epochs * COCO_IMAGES
-    # No training by a teacher is published.
-    is_short = method.uses_teacher or epochs * num_images < needed
-    if is_short:
-        base = method.config_at(SHORT)
-    else:
-        base = method.coco if num_images < LIKE_IMAGENET else method.imagenet
-    takes_teacher = method.uses_teacher or (not by_teacher and base.model.type == "SSPRL")
-    if asked.teacher is not None and not takes_teacher:
+    can_anchor = not by_teacher and method.model_class.anchored_form is not None
+    if asked.teacher is not None and not (method.learns_from_teacher or can_anchor):
         raise UserValueError(
             f"teacher {asked.teacher} is for method {DISTILL.key} or, if it is the weights, for "
             f"SS-PRL and SwAV, but method is {method.key}; leave one of them out."
         )
-    cfg = copy.deepcopy(base)
-    step_px = size_step(backbone)
-    paper_px, own = method.coco.model.layout.image_px, base.model.layout.to_dict()
-    layout, why_views = choose_views(own, paper_px, short_side_px, on_gpu, asked.image_px, step_px)
-    views = ViewLayout.build(layout)
-    found = find_backbone(backbone, {group.px for group in views.groups}, asked.channels or 3)
-    most, batch_size = method.coco.train_dataloader.batch_size, asked.batch_size
-    batch, why_batch = choose_batch(
-        num_images, num_devices, most, batch_size, accumulate=accumulate
-    )
-    cfg.layout = cfg.model.layout = layout
-    cfg.train_dataloader.batch_size = batch
-    cfg.train_cfg.max_epochs = epochs
-    recipe = Recipe(method, asked, base, cfg, num_images, num_devices, on_gpu, found, is_short)
-    check_method(recipe)
-    if not asked.method:
-        why = "a teacher is given" if method.uses_teacher else WHY_DEFAULT
-        recipe.rows["method"] = RecipeRow(method.title, why)
-    recipe.rows["views"] = RecipeRow(views_text(views), why_views)
-    parts = f", in {accumulate} parts" if accumulate > 1 else ""
-    devices = counted(num_devices, "device")
-    recipe.rows["batch"] = RecipeRow(f"{counted(batch, 'image')} x {devices}{parts}", why_batch)
-    updates = counted(recipe.num_steps, "update")
-    recipe.rows["epochs"] = RecipeRow(f"{epochs}, {updates}", why_epochs)
-    _choose_optimizer(recipe, needed)
-    if method.uses_teacher:
-        why = "sees each image once, before the training"
-        recipe.rows["teacher"] = RecipeRow(str(asked.teacher or SUPERVISED), why)
-    base_images = COCO_IMAGES if base is method.coco else IMAGENET_IMAGES
-    cfg.merge_from_dict(scaled_numbers(recipe, num_images / base_images))
-    return recipe
+    return method
 
 
-def short_schedule(epochs: int) -> list[dict[str, Any]]:
-    """Return the schedule of short runs: one epoch of linear warm-up, then a cosine to 0.
-
-    A run of one epoch has no warm-up. `compare` trains all methods with this schedule.
-    """
-    return _schedule(epochs, int(epochs > 1), SHORT_WARMUP_START)
-
-
-def _schedule(
-    epochs: int, warmup: int, start_factor: float, eta_min: float = 0.0
-) -> list[dict[str, Any]]:
-    unit = {"by_epoch": True, "convert_to_iter_based": True}
-    linear = {"type": "LinearLR", "start_factor": start_factor, "begin": 0, "end": warmup, **unit}
-    length = {"begin": warmup, "end": epochs, "T_max": epochs - warmup}
-    cosine = {"type": "CosineAnnealingLR", **length, **unit}
-    if eta_min:
-        cosine["eta_min"] = eta_min
-    return [linear, cosine] if warmup else [cosine]
+def _usual_epochs(method: Method, num_images: int) -> tuple[int, str]:
+    """Return epochs that see as many images as the training on COCO, and the reason."""
+    coco_epochs = method.coco.train_cfg.max_epochs
+    low, high = EPOCHS
+    epochs = round_within(coco_epochs * COCO_IMAGES / num_images, EPOCHS)
+    return epochs, f"as COCO's {coco_epochs} epochs by images seen, from {low} to {high}"
 
 
-def _choose_optimizer(recipe: Recipe, needed_images: float) -> None:
-    """Scale the published lr by the images per update; AdamW's is constant above 64 images."""
-    is_resnet, step_images = recipe.backbone.is_resnet, recipe.step_images
-    is_published = is_resnet and not recipe.is_short
-    source = recipe.base if is_published else recipe.method.config_at(SHORT)
-    optimizer = source.optim_wrapper.optimizer.to_dict()
-    own_lr, start_factor, own_min = optimizer["lr"], SHORT_WARMUP_START, 0.0
-    if is_published:
-        lr = own_lr * step_images / source.auto_scale_lr.base_batch_size
-        reason = "the published rate, scaled to the images per update"
-        first, last = source.param_scheduler[0], source.param_scheduler[-1]
-        warmup = first.end if first.type == "LinearLR" else 0
-        if step_images > recipe.method.imagenet.auto_scale_lr.base_batch_size:
-            warmup = max(warmup, LARGE_BATCH_WARMUP_EPOCHS)
-            reason = "the published rate, with a warm-up for large batches"
-        warmup = min(warmup, int(recipe.epochs * MOST_WARMUP))
-        start_factor, own_min = WARMUP_START, last.get("eta_min", 0)
-    else:
-        lr = own_lr * min(1, step_images / source.train_dataloader.batch_size)
-        reason = "the rate of short runs"
-        if not recipe.method.uses_teacher:
-            reason += f"; below {needed_images / 1e6:.3g} M images seen"
-        warmup = int(recipe.epochs > 1)
-    if not is_resnet:
-        lr, reason = min(MOST_UNTUNED_LR, lr), "AdamW trains all networks but ResNets"
-    if recipe.asked.lr is not None:
-        lr, reason = recipe.asked.lr, "the rate as asked"
+def _base_of(method: Method, num_images: int, *, is_short: bool) -> tuple[Config, int]:
+    """Return the config that is scaled, and the images of the published training."""
+    if is_short:
+        return method.config_at(SHORT), IMAGENET_IMAGES
+    if num_images < LIKE_IMAGENET:
+        return method.coco, COCO_IMAGES
+    return method.imagenet, IMAGENET_IMAGES
+
+
+def _check_method(recipe: Recipe) -> None:
+    """Raise ValueError if the method cannot take the backbone or split a batch into parts."""
+    method = recipe.method
+    backbone = recipe.backbone
+    accumulate = recipe.asked.accumulate or 1
+    if accumulate > 1 and not method.model_class.takes_num_chunks:
+        raise UserValueError(
+            f"accumulate must be 1 for {method.key}, but got {accumulate}; it needs its whole "
+            "batch at once. Raise batch_size instead."
+        )
+    needs = method.model_class.needs
+    gives = {"pooled": True, "map": backbone.gives_map, "stages": backbone.has_stages}
+    if not gives[needs]:
+        raise UserValueError(
+            f"{method.key} needs {_NEEDS[needs]}, but {backbone.name} does not give that; "
+            "choose another backbone."
+        )
+
+
+def _set_numbers(recipe: Recipe) -> None:
+    """Set the optimizer, its schedule and the numbers of the method, and add row and warnings."""
     cfg = recipe.cfg
-    cfg.optim_wrapper.optimizer = {**optimizer, "lr": lr}
-    cfg.param_scheduler = _schedule(recipe.epochs, warmup, start_factor, lr * own_min / own_lr)
-    rises = f" after {counted(warmup, 'epoch')} of warm-up" if warmup else ""
-    recipe.rows["optimizer"] = RecipeRow(f"{optimizer['type']}, lr {lr:.3g}, cosine{rises}", reason)
-    if "head" in source.model and source is not recipe.base:  # AdamW needs them as well
-        cfg.model.head.epsilon = source.model.head.epsilon
-        for name in ("brightness", "contrast", "saturation", "hue"):
-            cfg.model.data_preprocessor[name] = source.model.data_preprocessor[name]
+    method = recipe.method
+    rate = choose_rate(recipe)
+    optimizer = recipe.optimizer_base.optim_wrapper.optimizer.to_dict()
+    schedule = schedule_of(rate, recipe.epochs, optimizer["lr"])
+    cfg.optim_wrapper.optimizer = optimizer
+    values = training_values(method, recipe.base, recipe.size, lr=rate.lr, schedule=schedule)
+    accumulate = recipe.asked.accumulate or 1
+    if accumulate > 1:
+        values["model.num_chunks"] = accumulate
+    cfg.merge_from_dict(values)
+
+    choice = f"{optimizer['type']}, lr {rate.lr:.3g}, cosine"
+    if rate.warmup_epochs:
+        choice += f" after {counted(rate.warmup_epochs, 'epoch')} of warm-up"
+    recipe.rows["optimizer"] = RecipeRow(choice, rate.reason)
+    recipe.warnings += method.model_class.size_warnings(cfg, recipe.size)
+
+
+def _batch_text(recipe: Recipe) -> str:
+    """Format a batch as ``64 images x 2 devices``."""
+    accumulate = recipe.asked.accumulate or 1
+    parts = f", in {accumulate} parts" if accumulate > 1 else ""
+    devices = counted(recipe.num_devices, "device")
+    return f"{counted(recipe.batch_size, 'image')} x {devices}{parts}"
 
 
 def views_text(layout: ViewLayout) -> str:

@@ -10,6 +10,7 @@ from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 
 from ..config.build_errors import explain_build_errors
+from ..config.hooks import add_hook, find_hook
 from ..config.keys import used_keys
 from ..config.layouts import hand_on_layout
 from ..config.overrides import merge_options
@@ -18,7 +19,6 @@ from ..console.quiet import quiet
 from ..console.wording import counted, on_one_line
 from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.channel_images import pixels_of, read_array
-from ..distillation.maps import teacher_hook
 from ..errors import UserError, UserValueError, called
 from ..pixels import Normalisation, Pixels
 from ..probing.data import find_probe_data, read_masks
@@ -58,6 +58,8 @@ def finish_config(
     if backbone.has_stages:
         # Only for AdamW: LARC does not scale parameters of zero norm, see the base config.
         cfg.model.backbone.zero_init_residual = cfg.optim_wrapper.optimizer.type == "AdamW"
+    if "neck" in cfg.model:
+        cfg.model.neck.in_channels = backbone.channels
     cfg.merge_from_dict(_values(recipe, images))
 
     if channels is None:
@@ -96,14 +98,14 @@ def _set_start(recipe: Recipe, *, is_rgb: bool) -> None:
             f"{backbone.name} seems to be trained already (its normalisation layers have "
             "changed), but will be trained as a random one; --weights own starts from its weights."
         )
-    elif not recipe.method.uses_teacher:
+    elif not recipe.method.learns_from_teacher:
         why = f"a teacher gave {TEACHER_GAIN} points of mAP on our photographs: --teacher WEIGHTS"
         recipe.rows["weights"] = RecipeRow("random, from scratch", why)
 
-    if recipe.method.uses_teacher and teacher is not None:
+    if recipe.method.learns_from_teacher and teacher is not None:
         is_own = Source.of(teacher).is_own
         name = backbone.cfg.get("network", teacher) if is_own else whole_path(str(teacher))
-        teacher_hook(recipe.cfg).teacher = name
+        find_hook(recipe.cfg, "TeacherHook").teacher = name
 
 
 def _set_probe(recipe: Recipe) -> None:
@@ -113,7 +115,7 @@ def _set_probe(recipe: Recipe) -> None:
     if asked.probe is not None:
         recipe.rows["probe"] = add_probe(cfg, asked.probe)
     elif not Source.of(asked.weights).is_random:
-        cfg.custom_hooks = [*cfg.custom_hooks, {"type": "ProbeHook"}]
+        add_hook(cfg, "ProbeHook")
         num = min(MOST_IMAGES // 2, recipe.num_images)
         why = "no labels: features find an image's other half"
         recipe.rows["probe"] = RecipeRow(f"halves of {num:,} images", why)
@@ -124,7 +126,6 @@ def _values(recipe: Recipe, images: UnlabeledImages) -> dict[str, Any]:
     num_workers = reading_processes(recipe.num_devices) if asked is None else asked
     line_steps = GPU_LOG_STEPS if on_gpu else max(1, recipe.num_steps // CPU_LOG_LINES)
     return {
-        "model.neck.in_channels": recipe.backbone.channels,
         "train_dataloader.num_workers": num_workers,
         "train_dataloader.pin_memory": on_gpu,
         "train_dataloader.dataset.data_root": images.data_root,
@@ -155,8 +156,7 @@ def add_probe(cfg: Config, asked: str | Path) -> RecipeRow:
     with called("probe", field="DATA"):
         found = find_probe_data(str(asked))
         has_masks = read_masks(str(asked), found) is not None
-    hook = {"type": "ProbeHook", "data": str(Path(asked).resolve())}
-    cfg.custom_hooks = [*cfg.get("custom_hooks", []), hook]
+    add_hook(cfg, "ProbeHook", data=str(Path(asked).resolve()))
     sizes = [len(split.paths) for split in (found.train, found.test)]
     choice = f"{sum(sizes):,} images of {len(found.classes)} classes"
     if found.labelled.num_boxes:
@@ -180,7 +180,7 @@ def _set_normalisation(recipe: Recipe) -> None:
 def _set_channels(recipe: Recipe, found: Channels) -> None:
     """Set the channels in the config, and add their row; a continued run keeps its numbers."""
     cfg, own = recipe.cfg, recipe.cfg.model.data_preprocessor
-    has_teacher = recipe.method.uses_teacher or recipe.asked.teacher
+    has_teacher = recipe.method.learns_from_teacher or recipe.asked.teacher
     kind = "teacher" if has_teacher else own.type
     if kind != "PyramidPreprocessor":
         raise UserValueError(

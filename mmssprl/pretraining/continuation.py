@@ -1,10 +1,10 @@
 """Continue from trained weights without losing their features."""
 
 from dataclasses import replace
-from typing import Any
 
 from torch import nn
 
+from ..config.hooks import add_hook
 from ..console.wording import counted
 from ..errors import UserValueError
 from ..weights import (
@@ -106,13 +106,12 @@ def continue_from(recipe: Recipe, weights: str, backbone: nn.Module, *, is_rgb: 
         if "eta_min" in scheduler:  # one value for all would raise the rate of the backbone
             scheduler["eta_min_ratio"] = scheduler.pop("eta_min") / cfg.optim_wrapper.optimizer.lr
     epochs = min(max(1, recipe.epochs // 10), MOST_HEADS_FIRST, recipe.epochs - 1)
-    hook: dict[str, Any] = {"type": "ContinuationHook", "heads_first": epochs}
-    cfg.custom_hooks = [*cfg.custom_hooks, hook]
+    add_hook(cfg, "ContinuationHook", heads_first=epochs)
 
     teacher = recipe.asked.teacher
-    can_anchor = recipe.backbone.gives_map and is_rgb and cfg.model.type == "SSPRL"
+    can_anchor = recipe.backbone.gives_map and is_rgb and recipe.method.model_class.anchored_form
     # ``choose_recipe`` has refused other teachers than the start itself.
-    anchors = not recipe.method.uses_teacher and (can_anchor or teacher is not None)
+    anchors = not recipe.method.learns_from_teacher and (can_anchor or teacher is not None)
     gain = f"; from SwAV's weights continuing added {CONTINUED_GAIN} points of mAP"
     why = "as asked" if anchors or teacher is not None else f"as asked{gain}"
     recipe.rows["weights"] = RecipeRow(weights, why)
@@ -126,16 +125,15 @@ def continue_from(recipe: Recipe, weights: str, backbone: nn.Module, *, is_rgb: 
 
 
 def _add_anchor(recipe: Recipe) -> None:
-    """Let the backbone also keep learning its start's maps, see ``AnchoredSSPRL``."""
+    """Let the backbone also keep learning its start's maps, in the method's anchored form."""
     cfg = recipe.cfg
     backbone = recipe.backbone
-    cfg.model.type = "AnchoredSSPRL"
+    cfg.model.type = recipe.method.model_class.anchored_form
     cfg.model.anchor_neck = {**cfg.model.neck, "out_channels": ANCHOR_CHANNELS}
     if not backbone.gives_map:
         cfg.model.dense_weight = 0.0
     cfg.train_dataloader.dataset.pipeline = [{"type": "TeacherCrop"}]
     teacher = cfg.get("weights", backbone.cfg.get("network"))
-    hook = {"type": "TeacherHook", "teacher": with_network(teacher, backbone.name)}
-    cfg.custom_hooks = [*cfg.custom_hooks, hook]
+    add_hook(cfg, "TeacherHook", teacher=with_network(teacher, backbone.name))
     why = f"gained {ANCHORED_GAIN} points in 10 epochs on our photographs, from ImageNet's weights"
     recipe.rows["teacher"] = RecipeRow("the start itself", why)

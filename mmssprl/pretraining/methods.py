@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 from ..config.shipped import shipped
 from ..console.dropped import answer
@@ -16,6 +16,9 @@ from ..errors import UserFileNotFoundError, UserValueError
 if TYPE_CHECKING:
     from mmengine.config import Config
 
+    from ..models import PretrainingModel, TrainingSize
+
+SHORT = "photos-gpu"  # size of the configs for short runs
 PUBLISHED = {
     "COCO": "resnet50_2xb64-coslr-200e_coco",
     "ImageNet": "resnet50_8xb32-coslr-100e_in1k",
@@ -32,9 +35,6 @@ class Method:
     config: str  # beginning of its configs' names below configs/; or the path of a user's config
     trains: bool = True  # otherwise the backbone has random weights
     uses_labels: bool = False  # a bound, not a competitor
-    uses_teacher: bool = False
-    momentum: tuple[str, float] | None = None  # of an averaged network: key, largest published
-    needs: Literal["pooled", "map", "stages"] = "pooled"  # output of the backbone that it reads
 
     @property
     def is_users(self) -> bool:
@@ -45,6 +45,22 @@ class Method:
     def competes(self) -> bool:
         """Whether tables say that it is better or worse."""
         return self.trains and not self.uses_labels
+
+    @property
+    def model_class(self) -> "type[PretrainingModel]":
+        """The class of its model, which owns the method's numbers."""
+        from ..models import PretrainingModel, pretraining_class  # they import torch, see `_read`
+
+        return pretraining_class(self.coco) or PretrainingModel
+
+    @property
+    def learns_from_teacher(self) -> bool:
+        """Whether it trains on a teacher's kept maps."""
+        return self.model_class.learns_from_teacher
+
+    def scaled(self, base: "Config", size: "TrainingSize") -> dict[str, Any]:
+        """Return its numbers by dotted key of ``base``; a user's config keeps its own."""
+        return {} if self.is_users else self.model_class.scaled(base, size)
 
     def config_file(self, data: str = "COCO") -> Path:
         """Return the user's config, or the shipped one for ``data``; with labels, for scenes."""
@@ -64,17 +80,19 @@ class Method:
 
     @cached_property
     def imagenet(self) -> "Config":
-        """The config of the training on ImageNet, made from SS-PRL's for other forms; read only."""
+        """The config of the training on ImageNet; without one, COCO's and SS-PRL's; read only."""
         try:
             return _read(self.config_file("ImageNet"))
         except UserFileNotFoundError:
-            cfg, ssprl = copy.deepcopy(self.coco), SSPRL.imagenet
-            for key in ("param_scheduler", "train_cfg", "auto_scale_lr", "num_gpus"):
-                cfg[key] = ssprl[key]
-            for key, value in ssprl.model.head.items():
-                if key.startswith("num_") or "queue" in key or "freeze" in key:
-                    cfg.model.head[key] = value
-            return cfg
+            cfg = copy.deepcopy(self.coco)
+
+        ssprl = SSPRL.imagenet
+        for key in ("param_scheduler", "train_cfg", "auto_scale_lr", "num_gpus"):
+            cfg[key] = ssprl[key]
+        for field in self.model_class.data_fields:
+            if field in ssprl.model.head:
+                cfg.model.head[field] = ssprl.model.head[field]
+        return cfg
 
 
 @functools.cache
@@ -84,21 +102,18 @@ def _read(path: Path, size: str | None = None) -> "Config":
     return read_at_size(path, size)
 
 
-_KEYS = ("model.momentum", 0.999)
-_BYOL = ("model.base_momentum", 0.996)
-
-DISTILL = Method("distill", "distilled from a teacher", "ssprl/distill", uses_teacher=True)
+DISTILL = Method("distill", "distilled from a teacher", "ssprl/distill")
 RANDOM = Method("random", "random weights", "ssprl/ssprl", trains=False)
 SSPRL = Method("ssprl", "SS-PRL (paper)", "ssprl/ssprl")
 METHODS = (
     RANDOM,
     Method("supervised", "supervised", "baselines/supervised", uses_labels=True),
-    Method("mocov2", "MoCo v2", "baselines/mocov2", momentum=_KEYS),
-    Method("byol", "BYOL", "baselines/byol", momentum=_BYOL),
-    Method("densecl", "DenseCL", "baselines/densecl", momentum=_KEYS, needs="map"),
-    Method("detco", "DetCo", "baselines/detco", momentum=_KEYS, needs="stages"),
-    Method("insloc", "InsLoc", "baselines/insloc", momentum=_KEYS, needs="stages"),
-    Method("maskco", "MaskCo (our reading)", "baselines/maskco", momentum=_KEYS, needs="map"),
+    Method("mocov2", "MoCo v2", "baselines/mocov2"),
+    Method("byol", "BYOL", "baselines/byol"),
+    Method("densecl", "DenseCL", "baselines/densecl"),
+    Method("detco", "DetCo", "baselines/detco"),
+    Method("insloc", "InsLoc", "baselines/insloc"),
+    Method("maskco", "MaskCo (our reading)", "baselines/maskco"),
     Method("swav", "SwAV, no small views", "ssprl/ssprl-image-only"),
     Method("swav-small", "SwAV, six small views", "ssprl/ssprl-image-only-small-views"),
     SSPRL,

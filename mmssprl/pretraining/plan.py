@@ -10,13 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..config.hooks import find_hook
 from ..console.durations import format_hours, parse_duration
 from ..console.progress import watch
 from ..console.tables import reasons_table
 from ..console.wording import counted, on_one_line, wrapped
 from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.bad_images import most_bad
-from ..distillation.maps import forecast_pass, teacher_hook
+from ..distillation.maps import forecast_pass
 from ..distillation.teacher import load_teacher
 from ..errors import UserValueError
 from ..pixels import Pixels
@@ -168,7 +169,7 @@ def _seconds_of_budget(asked: PretrainOptions) -> float | None:
 
 def _check_work_dir(work_dir: Path, recipe: Recipe) -> None:
     """Refuse a used work dir; mistakes in the teacher come first."""
-    hook = teacher_hook(recipe.cfg)
+    hook = find_hook(recipe.cfg, "TeacherHook")
     if hook is not None and not is_unused(work_dir):
         load_teacher(hook.teacher, recipe.cfg)
     refuse_used(work_dir)
@@ -207,7 +208,7 @@ def forecast_run(
 ) -> Forecast:
     """Time some steps of a run, and a teacher's pass over a few images, and extrapolate."""
     cfg = recipe.cfg
-    pass_s, pass_bytes = forecast_pass(cfg, images) if teacher_hook(cfg) else (0.0, 0)
+    pass_s, pass_bytes = forecast_pass(cfg, images) if find_hook(cfg, "TeacherHook") else (0.0, 0)
     pace = forecast.measure_pace(
         cfg,
         amp=recipe.on_gpu,
@@ -221,7 +222,7 @@ def forecast_run(
         steps_per_epoch=recipe.steps_per_epoch,
         checkpoint=cfg.default_hooks.checkpoint,
         work_dir=work_dir,
-        num_backbones=1 + any(hook.type == "ProbeHook" for hook in cfg.custom_hooks),
+        num_backbones=2 if find_hook(cfg, "ProbeHook") else 1,
         other_s=_REPORT_S + pass_s,
         other_bytes=pass_bytes,
     )

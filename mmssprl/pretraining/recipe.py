@@ -1,13 +1,13 @@
 """A recipe: one training, and why it is chosen."""
 
-import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from mmengine.config import Config
 
+from ..models import TrainingSize
 from .backbones import Backbone
-from .methods import Method
+from .methods import SHORT, Method
 from .options import PretrainOptions
 
 
@@ -25,6 +25,7 @@ class Recipe:
     method: Method
     asked: PretrainOptions
     base: Config  # what is scaled; read only
+    base_images: int  # of the published training that is scaled
     cfg: Config  # what is trained
     num_images: int
     num_devices: int
@@ -33,6 +34,27 @@ class Recipe:
     is_short: bool  # ``base`` is the method's form for short runs, not a published training
     rows: dict[str, RecipeRow] = field(default_factory=dict)  # as printed
     warnings: list[str] = field(default_factory=list)
+
+    @property
+    def optimizer_base(self) -> Config:
+        """The config whose optimizer is scaled: published ones are for ResNets alone."""
+        return self.base if self.backbone.is_resnet else self.method.config_at(SHORT)
+
+    @property
+    def size(self) -> TrainingSize:
+        """The size of the training, which the method's numbers follow."""
+        return TrainingSize(
+            num_images=self.num_images,
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            num_devices=self.num_devices,
+            is_short=self.is_short,
+            data_share=self.num_images / self.base_images,
+            layout=self.cfg.model.layout,
+            channels=self.backbone.channels,
+            gives_map=self.backbone.gives_map,
+            short_form=None if self.optimizer_base is self.base else self.optimizer_base,
+        )
 
     @property
     def batch_size(self) -> int:
@@ -47,14 +69,14 @@ class Recipe:
     @property
     def step_images(self) -> int:
         """Images per update on all devices."""
-        return self.batch_size * self.num_devices
+        return self.size.step_images
 
     @property
     def steps_per_epoch(self) -> int:
         """Updates per epoch."""
-        return math.ceil(self.num_images / self.num_devices) // self.batch_size
+        return self.size.steps_per_epoch
 
     @property
     def num_steps(self) -> int:
         """Updates of the training."""
-        return self.epochs * self.steps_per_epoch
+        return self.size.num_steps

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from mmengine.config import Config
 
+from ..config.hooks import find_hook
 from ..console.tables import csv_table
 from ..console.wording import ALONE, percent
 from ..errors import refuse_damaged
@@ -140,8 +141,7 @@ def trained_start(cfg: Config) -> str | None:
     if not Source.of(weights).is_random:
         network = timm_network(backbone.model_name) if "model_name" in backbone else ""
         return with_network(str(weights), network)
-    hooks = cfg.get("custom_hooks") or []
-    is_continued = any(hook["type"].endswith("ContinuationHook") for hook in hooks)
+    is_continued = find_hook(cfg, "ContinuationHook") is not None
     return backbone.get("network") if is_continued else None
 
 

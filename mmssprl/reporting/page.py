@@ -15,6 +15,7 @@ from ..console.wording import printable, wrapped
 from ..drawing.embedded import embedded
 from ..features.backbone import load_backbone
 from ..features.extract import Images
+from ..models import PretrainingModel, pretraining_class
 from ..saving.run_record import REPORT_FILE
 from ..search.contact_sheet import draw_neighbors
 from ..search.neighbor_search import neighbors
@@ -110,6 +111,7 @@ def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
     """Return what the template shows."""
     root = run.images_root if images is None else str(Path(images).absolute())
     shown = look_at_images(run, images)
+    method = pretraining_class(run.cfg) or PretrainingModel
     return {
         "run": run,
         "sample": SAMPLE,
@@ -121,8 +123,8 @@ def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
         "recipe": run.recipe,
         "config": Path(run.cfg.filename).name,
         "losses": draw_losses(run.work_dir, run.records),
-        "health": draw_health(run.records, run.probes),
-        "has_teacher": run.cfg.model.type in ("PyramidDistillation", "AnchoredSSPRL"),
+        "health": draw_health(run.records, method.health_panels, run.probes),
+        "has_teacher": method.learns_from_teacher,
         "has_levels": bool(run.cfg.model.get("layout", {}).get("levels")),
         "images_name": Path(root).name,
         "commands": summary.next_commands(run, root, shown.get("first", "PHOTO.jpg")),

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ..config.hooks import hook_value
 from ..console.durations import format_hours
 from ..console.wording import ALONE, percent
 from ..engine.history import Record
@@ -161,9 +162,7 @@ def _uses_of_weights(
     if taken is None:
         return []
     weights = _from(run, os.path.abspath(taken) if os.path.exists(taken) else taken)
-    hooks = run.cfg.get("custom_hooks") or []
-    data = next((each["data"] for each in hooks if each.get("data")), None)
-    labelled = _from(run, data or "DATA")
+    labelled = _from(run, hook_value(run.cfg, "ProbeHook", "data") or "DATA")
 
     found = []
     if is_worth and channels_of(run.cfg) == 3:

@@ -17,12 +17,12 @@ from mmengine.device import get_device
 from mmengine.registry import DefaultScope
 from torch import nn
 
+from ..config.hooks import find_hook, remove_hooks
 from ..console.durations import format_hours
 from ..console.progress import at_work
 from ..console.quiet import quiet_console
 from ..console.wording import counted
 from ..datasets.loader_processes import has_room_for_process
-from ..distillation.maps import teacher_hook
 from ..engine.launch import launch, prepare_train_config
 from ..engine.runner import end_workers
 from ..engine.stopwatch import LoadedSteps, PretrainSteps
@@ -208,10 +208,10 @@ def _for_timing(cfg: Config, *, validates: bool = False) -> Config:
     The whole network learns, as in most epochs of a training that continues from weights.
     """
     cfg = copy.deepcopy(cfg)
-    hooks = cfg.get("custom_hooks") or []
-    cfg.custom_hooks = [hook for hook in hooks if hook["type"] not in _WITHOUT_HOOKS]
-    if hook := teacher_hook(cfg):
-        hook["teacher"] = None
+    remove_hooks(cfg, *_WITHOUT_HOOKS)
+    teacher_hook = find_hook(cfg, "TeacherHook")
+    if teacher_hook is not None:
+        teacher_hook["teacher"] = None
     cfg.default_hooks = dict.fromkeys(_WITHOUT)  # None removes a hook
     cfg.param_scheduler = None
     if validates:

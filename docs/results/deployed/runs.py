@@ -3,7 +3,7 @@
     python docs/results/deployed/runs.py COREL5K VOC128 WORK_DIR [--networks NAME ...]
         [--seeds SEED ...]
 
-PYTHONPATH has docs/results/distillation, for rows.py and lite.py. results.csv and dense.csv of
+PYTHONPATH has docs/results/distillation, for lite.py. results.csv and dense.csv of
 WORK_DIR begin with the lines of this page's files. A score that they have is not made again, and
 weights that are in WORK_DIR are not trained again.
 """
@@ -20,19 +20,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 import lite  # noqa: F401  lite:lite0
-import rows
 import torch
 from mmengine.config import Config
 from networks import BACKBONES, TRAINED_BY, epochs_of
 
-from mmssprl.config.at_size import read_at_size
 from mmssprl.experiments.compare.images import read_images
+from mmssprl.experiments.compare.rows import Row, choose_rows
 from mmssprl.pretraining.backbones import find_backbone
 from mmssprl.system.environment import source_commit
 from mmssprl.weights import RANDOM, load_network, write_description
 
 HERE = Path(__file__).parent
-DISTILLATION = HERE.parent / "distillation"
+ROWS_FILE = HERE.parent / "distillation" / "rows.yaml"
 IMAGE_PX = 96
 RESULTS = (
     *("network", "row", "seed", "epochs", "measure", "mAP", "num_train", "num_val"),
@@ -52,14 +51,14 @@ ROWS = {
     "resnet18": ("random", "swav-small", "distill"),
     "mobilenetv3": ("random", "swav-small", "distill"),
 }
-"""Rows by network. Those of the first two are of distillation/rows.py."""
+"""Rows by network. Those of the first two are of distillation/rows.yaml."""
 OPTIONS = ("--task", "classify", "--image-px", str(IMAGE_PX))
 SHARES = {"10 %": 0.1, "100 %": 1.0}
 SEEDS = {"narrow": 5, "lite0": 5, "resnet18": 3, "mobilenetv3": 3}
 
 
 class Weights(NamedTuple):
-    """Weights to score: a file or 'random', how they were made, and the score of rows.py."""
+    """Weights to score: a file or 'random', how they were made, and the score by `compare`."""
 
     file: str
     epochs: int
@@ -133,11 +132,13 @@ class Runner:
         return Weights(str(file), epochs, json.loads(spent.read_text()))
 
     def weights_of_rows(self, network: str, row: str, seed: int) -> Weights:
-        """Let distillation/rows.py make a row, and read its score."""
-        epochs = rows.ROWS[row][1]
-        folder = self.work_dir / "test" / f"{row}-{epochs}ep-seed{seed}"
-        script = (DISTILLATION / "rows.py", self.data, self.work_dir)
-        seconds = self.command(*script, "--rows", row, "--seeds", seed)
+        """Let `compare` make a row of distillation/rows.yaml, and read its score."""
+        epochs = row_named(row).epochs or 0
+        folder = self.work_dir / "rows" / "runs" / f"{row}-{epochs}ep-lr1-seed{seed}"
+        words = ("compare", "--data", self.data, "--methods", f"{ROWS_FILE}:{row}")
+        words += ("--reference", row, "--equal", "epochs", "--seeds", seed + 1, "--jobs", 1)
+        words += ("--work-dir", self.work_dir / "rows")
+        seconds = self.command("-m", "mmssprl", *words)
         values = json.loads((folder / "measured.json").read_text())
         linear = (100 * values["mAP"], round(seconds, 1))
         file = RANDOM if row == RANDOM else str(self.network_file(network))
@@ -195,10 +196,9 @@ class Runner:
         """Write a network with its description and config; Lite0 has its own weights."""
         path = self.work_dir / f"{network}.pth"
         if network == "narrow":
-            cfg = Config({"model": {"backbone": read_at_size(rows.SWAV, "photos").model.backbone}})
+            cfg = config_of("swav-small")
         elif network == "lite0":
-            cfg = Config({"model": {"backbone": rows.LITE0["model.backbone"]}})
-            cfg.model.backbone.pop("_delete_")
+            cfg = config_of("frozen")
         else:
             cfg = Config({"model": {"backbone": find_backbone(BACKBONES[network], {64, 32}).cfg}})
         cfg.dump(path.with_suffix(".py"))
@@ -216,6 +216,17 @@ class Runner:
         if status:
             raise subprocess.CalledProcessError(status, texts)
         return round(usage.ru_utime + usage.ru_stime, 1)
+
+
+def row_named(name: str) -> Row:
+    """Return a row of distillation/rows.yaml."""
+    _, row = choose_rows([f"{ROWS_FILE}:{name}"], name)
+    return row
+
+
+def config_of(row: str) -> Config:
+    """Return a config of the backbone of a row."""
+    return Config({"model": {"backbone": row_named(row).config_at("photos").model.backbone}})
 
 
 def wanted(networks: Sequence[str], seeds: Sequence[int]) -> Iterator[tuple[str, str, int]]:

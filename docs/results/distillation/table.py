@@ -1,4 +1,4 @@
-"""Make results.csv and table.md of this page from the runs of rows.py and from SwAV's in photos/.
+"""Make results.csv and table.md of this page from the runs of rows.yaml and SwAV's in photos/.
 
     python docs/results/distillation/table.py WORK_DIR --data COREL5K --voc VOC128
 
@@ -6,24 +6,23 @@ Runs that WORK_DIR lacks keep their rows of the CSV files. The nearest neighbour
 images are scored, too, and the feature maps of the runs are probed at 224 px on the masks of
 VOC128. Fine-tunings are those of WORK_DIR/finetune/*: runs of ``mmssprl finetune BACKBONE COREL5K
 --task classify --share 100% 10% --image-px 96``, named classify_ROW, and on coco128 with ``--task
-detect --image-px 192 --epochs 20``, named detect_ROW. The seconds of steps are those of
-WORK_DIR/pace, see paces.py.
+detect --image-px 192 --epochs 20``, named detect_ROW.
 """
 
 import argparse
 import csv
 import json
+import re
 from pathlib import Path
-from statistics import median
 
 import lite  # noqa: F401  the network of continued runs
 from torch.nn.functional import normalize
 
 from mmssprl import probe
-from mmssprl.config.at_size import read_at_size
 from mmssprl.console.tables import csv_table, markdown_table
 from mmssprl.datasets.multi_label import PRESENT
 from mmssprl.experiments.compare.images import read_images
+from mmssprl.experiments.compare.rows import read_row
 from mmssprl.experiments.statistics import estimate, welch
 from mmssprl.features.backbone import load_backbone
 from mmssprl.features.extract import FeatureOptions
@@ -77,7 +76,7 @@ CONTINUED = {
     "anchored-falling": "kept maps, rates that fall by block",
     "anchored-two-views": "kept maps, no small views",
 }
-STEPS_PER_EPOCH = 4500 // 64
+_FOLDER = re.compile(r"(?P<row>.+)-(?P<epochs>\d+)ep-lr1-seed(?P<seed>\d+)")
 
 
 def score_neighbors(folder: Path, data: Path) -> float:
@@ -86,7 +85,7 @@ def score_neighbors(folder: Path, data: Path) -> float:
     if not out.exists():
         settings = json.loads((folder / "settings.json").read_text())
         file = next(map(str, folder.glob("*_backbone.pth")), RANDOM)
-        config = read_at_size(settings["config"], settings["size"])
+        config = read_row(settings)
         model = load_backbone(file, config, image_px=settings["image_px"], seed=settings["seed"])
         images, options = read_images(data, settings["split"]), FeatureOptions(progress=False)
         (train, labels), (test, truth) = (
@@ -102,25 +101,24 @@ def score_neighbors(folder: Path, data: Path) -> float:
 def collect(work_dir: Path, data: Path, voc: Path) -> list[dict]:
     """Read the runs, and score their maps and neighbours; keep the rows of other runs."""
     found = {key_of(row): row for row in read_rows("results.csv")}
-    for file in sorted(work_dir.glob("*/*/measured.json")):
-        name, seed = file.parent.name.split("-seed")
-        row, _, epochs = name.removesuffix("ep").rpartition("-")
+    for file in sorted(work_dir.glob("runs/*/measured.json")):
+        folder = file.parent
+        about = _FOLDER.fullmatch(folder.name).groupdict()
         values = json.loads(file.read_text())
-        split = file.parent.parent.name
         kept = {
-            "split": split,
-            "row": row,
-            "seed": int(seed),
-            "epochs": int(epochs),
+            "split": "test",
+            "row": about["row"],
+            "seed": int(about["seed"]),
+            "epochs": int(about["epochs"]),
             "mAP": 100 * values["mAP"],
         }
         out = file.with_name("voc128.json")
-        has_file = split == "test" and kept["epochs"] > 0
-        if has_file and not out.exists():
-            result = probe(file.parent / f"{row}_backbone.pth", voc, image_px=224)
+        weights = next(folder.glob("*_backbone.pth"), None)
+        if weights and not out.exists():
+            result = probe(weights, voc, image_px=224)
             out.write_text(json.dumps(100 * result.dense.mIoU))
-        kept["mIoU_voc128"] = json.loads(out.read_text()) if has_file else ""
-        kept["kNN"] = score_neighbors(file.parent, data) if split == "test" else ""
+        kept["mIoU_voc128"] = json.loads(out.read_text()) if weights else ""
+        kept["kNN"] = score_neighbors(folder, data)
         kept |= {"seconds": values.get("seconds", 0.0), "commit": values["commit"]}
         found[key_of(kept)] = kept
     return [found[key] for key in sorted(found)]
@@ -173,9 +171,6 @@ def main() -> None:
     write("continued.md", [*names, "against the start"], lines)
     lines = [row_of(ROWS[row], held_out, row, []) for row in ("swav-small", "cells")]
     write("second_test.md", ["pre-training", *names[1:]], [line[:4] for line in lines])
-    if (asked.work_dir / "pace").exists():
-        paces = read_paces(asked.work_dir)
-        (HERE / "paces.csv").write_text(csv_table([*paces[0]], [[*row.values()] for row in paces]))
     tuned = collect_finetunings(asked.work_dir, "classify")
     (HERE / "finetune.csv").write_text(csv_table([*tuned[0]], [[*row.values()] for row in tuned]))
     found = collect_finetunings(asked.work_dir, "detect")
@@ -187,23 +182,6 @@ def main() -> None:
     write(
         "finetune.md", ["fine-tuned from", "mAP %, 10 % of the labels", "mAP %, all labels"], lines
     )
-
-
-def read_paces(work_dir: Path) -> list[dict]:
-    """Return the medians of CPU seconds that steps took in turns, and those of 30 epochs."""
-    state = json.loads((work_dir / "test" / "lite0" / "teacher_maps.json").read_text())
-    measured = json.loads((work_dir / "pace" / "measured.json").read_text())
-    rows = []
-    for key, step_s in measured["seconds"].items():
-        row = "cells" if key == "ssprl" else key
-        passed = state["seconds"] if row in ("cells", "pooled") else 0.0
-        run_s = 30 * STEPS_PER_EPOCH * step_s + passed
-        turns = " ".join(f"{median(turn):.3f}" for turn in measured["turns"][key])
-        gflops = measured["flops"][key] / 1e9
-        rows.append(
-            {"row": row, "step_s": step_s, "turns": turns, "gflops": gflops, "30_epochs_s": run_s}
-        )
-    return rows
 
 
 def cell_of(row: dict) -> tuple[str, str]:

@@ -31,7 +31,7 @@ class Row:
 
     title: str
     network: str  # that is scored
-    made_by: str  # mmssprl's command, or this page's script
+    made_by: str  # mmssprl's command
     yours: str  # command that does the same on a user's photographs
     file: Path
     key: dict[str, str]  # values that name its runs in the file
@@ -80,9 +80,12 @@ def of_compare(title: str, method: str, yours: str) -> Row:
 def of_rows(
     title: str, network: str, row: str, yours: str, tuned: dict[str, str] | None = None
 ) -> Row:
-    """Return a row of rows.py."""
+    """Return a row of rows.yaml."""
     key = {"split": "test", "row": row}
-    return Row(title, network, f"rows.py --rows {row}", yours, OWN, key, tuned or {})
+    made_by = f"mmssprl compare --methods rows.yaml:{row}"
+    if row == "frozen-224px":
+        made_by = "mmssprl probe lite:lite0 --image-px 224"
+    return Row(title, network, made_by, yours, OWN, key, tuned or {})
 
 
 ROWS = (

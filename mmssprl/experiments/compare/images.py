@@ -9,7 +9,7 @@ from typing import Any, Literal
 from ...datasets.labels.groups import hold_out, units_of
 from ...datasets.labels.labelled_images import groups_of
 from ...datasets.multi_label import PRESENT, UNKNOWN
-from ...datasets.subset import rank
+from ...datasets.subset import choose_subset, rank
 from ...probing.data import ProbeData, find_probe_data
 from ...system.outputs import write_whole
 
@@ -42,17 +42,28 @@ def read_images(data: Path, split: Split) -> ProbeData:
     return replace(found, train=train, test=found.train.take(held_out, "held-out"))
 
 
-def list_images(folder: Path, data: Path, split: Split, *, writes: bool = True) -> TrainingImages:
-    """Write the lists of the training images and of their labels, unless ``writes`` is False."""
+def list_images(
+    folder: Path, data: Path, split: Split, *, share: float = 1.0, writes: bool = True
+) -> TrainingImages:
+    """Write the lists of the training images and of their labels, unless ``writes`` is False.
+
+    A ``share`` of the images are always the same ones, see ``choose_subset``.
+    """
     images = read_images(data, split)
-    path = folder.resolve() / f"images_of_{split}_runs.txt"
-    labels = path.with_name(f"labels_of_{split}_runs.json")
-    paths = [Path(name).resolve() for name in images.train.paths]
+    train = images.train
+    runs = f"{split}_runs"
+    if share != 1:
+        chosen = choose_subset(range(len(train.paths)), share)
+        train = train.take(chosen, f"{share:.0%}")
+        runs += f"-{share:g}"
+    path = folder.resolve() / f"images_of_{runs}.txt"
+    labels = path.with_name(f"labels_of_{runs}.json")
+    paths = [Path(name).resolve() for name in train.paths]
     if writes:
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(path, "".join(f"{each}\n" for each in paths))
         items = []
-        for each, row in zip(paths, images.train.labels, strict=True):
+        for each, row in zip(paths, train.labels, strict=True):
             kinds = {"gt_label": PRESENT, "gt_unknown": UNKNOWN}
             found = {key: (row == kind).nonzero()[:, 0].tolist() for key, kind in kinds.items()}
             items.append({"img_path": str(each), **found})

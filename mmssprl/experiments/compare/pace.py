@@ -15,7 +15,6 @@ from typing import Any, Literal
 
 from mmengine.device import get_device
 
-from ...config.at_size import read_at_size
 from ...console.wording import counted
 from ...distillation import TeacherHook
 from ...engine.launch import launch, prepare_train_config
@@ -81,7 +80,7 @@ def _train_a_turn(folder: Path, method: Mapping[str, Any], watch: LoadedSteps) -
     """Train a method for the steps that ``watch`` times."""
     with TemporaryDirectory(dir=folder) as work_dir:
         cfg = prepare_train_config(
-            read_at_size(method["config"], method["size"]),
+            read_row(method),
             work_dir=work_dir,
             amp=get_device() == "cuda",
             cfg_options={**method["options"], "default_hooks.checkpoint": None},

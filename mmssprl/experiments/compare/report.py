@@ -13,13 +13,14 @@ from matplotlib.figure import Figure
 from mmengine.device import get_device
 
 from ...console.tables import markdown_table
-from ...pretraining.methods import RANDOM, Method
+from ...pretraining.methods import RANDOM
 from ...system.environment import describe_machine
 from ..options import Equal, Size
 from ..report import CHANCE, CsvRow, Files, Panel, draw_panels
 from ..run import Run
 from ..statistics import WELCH, Difference, compare_all, estimate
 from .pace import Pace
+from .rows import Row
 from .setting import IMAGE_PX
 
 TITLES: dict[Equal, str] = {"epochs": "Equal epochs", "time": "Equal time", "flops": "Equal FLOPs"}
@@ -80,9 +81,9 @@ def choose(scores: Mapping[float, Sequence[float]]) -> float | None:
 class Report:
     """The results of a comparison so far; ``command`` is the command line."""
 
-    methods: Mapping[str, Method]
+    methods: Mapping[str, Row]
     size: Size
-    pace: Callable[[Method], Pace | None]
+    pace: Callable[[Row], Pace | None]
     tables: Mapping[Equal, Results]
     reference: str
     tuning: Sequence[Result]

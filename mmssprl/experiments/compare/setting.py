@@ -1,24 +1,29 @@
-"""The methods of a comparison, the settings that they share, and the options they train with."""
+"""The settings that the rows of a comparison share, and the options they train with."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mmengine.config import Config
+from mmengine.optim import build_optim_wrapper
+
 from ...config.build_errors import explain_build_errors
+from ...config.hooks import hook_key, hook_value
 from ...config.run_checks import check_config
-from ...config.shipped import config_file
+from ...console.quiet import quiet
 from ...datasets.labels.files import data_folder
 from ...errors import UserValueError
-from ...models.protocol import PretrainingModel, is_pretraining
-from ...pretraining.choose import short_schedule
-from ...pretraining.methods import BY_KEY, METHODS, SSPRL, Method, unknown_method
-from ...pretraining.numbers import short_run_options
+from ...models import PretrainingModel, TrainingSize, is_pretraining
+from ...pretraining.methods import SSPRL
+from ...pretraining.schedule import short_schedule, training_values
+from ...registry import MODELS
 from ...runs.work_dirs import digest
 from ...weights.backbone import build_model
-from ..options import ALL, Size
+from ..options import Size
 from .images import TrainingImages
+from .rows import Row
 
 EPOCHS: dict[Size, int] = {"scenes": 24, "photos": 20, "photos-gpu": 20}
 """Default length of SS-PRL's runs."""
@@ -36,127 +41,160 @@ class CompareSetting:
     batch_size: int
 
 
-def common_options(
+def run_options(
     setting: CompareSetting,
-    method: Method,
+    row: Row,
     *,
     images: TrainingImages,
     epochs: int,
     seed: int = 0,
     lr_factor: float = 1.0,
 ) -> dict[str, Any]:
-    """Return the ``cfg_options`` that a method trains with; {} if it does not train."""
-    if not method.trains:
+    """Return the ``cfg_options`` of a row's config; {} if it does not train.
+
+    What the row's values set, they leave out: all but the numbers that runs of a table share.
+    """
+    if not row.trains:
         return {}
-    cfg = method.config_at(setting.size)
-    batch = setting.batch_size
-    options = {
-        "randomness.seed": seed,
-        "train_dataloader.batch_size": batch,
+    cfg = row.config_at(setting.size)
+    values = training_values(
+        row.method,
+        cfg,
+        _size_of(setting, cfg, images.num_images, epochs),
+        lr=cfg.optim_wrapper.optimizer.lr * lr_factor,
+        schedule=short_schedule(epochs),
+    )
+    chosen = {
+        "train_dataloader.batch_size": setting.batch_size,
         "train_dataloader.drop_last": True,
-        "train_cfg.max_epochs": epochs,
-        "param_scheduler": short_schedule(epochs),
-        "optim_wrapper.optimizer.lr": cfg.optim_wrapper.optimizer.lr * lr_factor,
         "default_hooks.checkpoint.interval": max(1, epochs // 10),
         "default_hooks.checkpoint.max_keep_ckpts": 2,  # keep the old one until the new is complete
+        **values,
     }
-    options |= short_run_options(
-        method, cfg, num_images=images.num_images, step_images=batch, epochs=epochs
+
+    lr = chosen.pop("optim_wrapper.optimizer.lr")
+    own = row.keys(cfg)
+    return {
+        "randomness.seed": seed,
+        "train_cfg.max_epochs": epochs,
+        "optim_wrapper.optimizer.lr": lr,
+        **{key: value for key, value in chosen.items() if not _is_set(key, own)},
+        **_data_options(setting, row, images),
+    }
+
+
+def _is_set(key: str, own: Collection[str]) -> bool:
+    """Whether one of a row's own keys sets a key, or a part of the config with it."""
+    return any(f"{key}.".startswith(f"{each}.") for each in own)
+
+
+def _size_of(setting: CompareSetting, cfg: Config, num_images: int, epochs: int) -> TrainingSize:
+    """Return the size of a row's runs, in which views and backbone are those of the config."""
+    width = SSPRL.config_at(setting.size).model.neck.in_channels  # for a method without a neck
+    return TrainingSize(
+        num_images=num_images,
+        epochs=epochs,
+        batch_size=setting.batch_size,
+        layout=cfg.model.get("layout", {}),
+        channels=cfg.model.get("neck", {}).get("in_channels", width),
     )
-    for index, hook in enumerate(cfg.get("custom_hooks") or []):
-        if hook.type == "TeacherHook":  # all runs share its maps
-            folder = images.list_file.with_name(f"{images.list_file.stem}_{method.key}")
-            options[f"custom_hooks.{index}.folder"] = str(folder)
-    if method.uses_labels:
+
+
+def _data_options(setting: CompareSetting, row: Row, images: TrainingImages) -> dict[str, Any]:
+    """Return where a row finds its images, its labels and the maps of its teacher."""
+    cfg = row.config_at(setting.size)
+    if row.method.uses_labels:
         own = {"pipeline": cfg.train_dataloader.dataset.pipeline, "_delete_": True}
-        options["train_dataloader.dataset"] = images.labelled | own
-        options["model.head.num_classes"] = images.num_classes
-    else:
-        options["train_dataloader.dataset.data_root"] = str(data_folder(setting.data))
-        options["train_dataloader.dataset.ann_file"] = str(images.list_file)
+        return {
+            "train_dataloader.dataset": images.labelled | own,
+            "model.head.num_classes": images.num_classes,
+        }
+    options = {
+        "train_dataloader.dataset.data_root": str(data_folder(setting.data)),
+        "train_dataloader.dataset.ann_file": str(images.list_file),
+    }
+    maps_key = hook_key(cfg, "TeacherHook", "folder")
+    if maps_key is not None:  # all runs share its maps
+        name = f"{images.list_file.stem}_{row.method.key}"
+        if row.differs:  # another teacher, or other components of its maps
+            size = cfg.model.get("anchor_neck", cfg.model.neck).out_channels
+            name += f"-{digest([hook_value(cfg, 'TeacherHook', 'teacher'), size])[:8]}"
+        options[maps_key] = str(images.list_file.with_name(name))
     return options
 
 
-def recipe_digest(setting: CompareSetting, method: Method) -> str:
-    """Return a SHA-256 of the parts of a method's config that runs do not replace."""
-    cfg = method.config_at(setting.size)
+def recipe_digest(setting: CompareSetting, row: Row) -> str:
+    """Return a SHA-256 of the parts of a row's config that runs do not replace."""
+    cfg = row.config_at(setting.size)
     parts: dict[str, Any] = {"backbone": cfg.model.backbone}
-    if method.trains:
+    if row.trains:
         parts |= {key: cfg.get(key) for key in ("model", "optim_wrapper", "sync_bn")}
         parts["pipeline"] = cfg.train_dataloader.dataset.get("pipeline")
-    if method.is_users or method.uses_teacher:
+    if row.method.is_users or row.differs or row.method.learns_from_teacher:
         parts |= {key: cfg.get(key) for key in ("weights", "custom_hooks")}
+    if row.differs:
+        parts["values"] = row.values
     return digest(parts)[:16]
 
 
-def check_configs(setting: CompareSetting, methods: list[Method]) -> None:
-    """Raise ValueError for a config that pre-trains nothing, or another backbone than SS-PRL's."""
+def check_configs(setting: CompareSetting, rows: Sequence[Row]) -> None:
+    """Raise ValueError for wrong values, and for a config that compares nothing.
+
+    That is one that pre-trains nothing, or another backbone than SS-PRL's that no value asks for.
+    """
     expected = SSPRL.config_at(setting.size).model.backbone.to_dict()
-    for method in methods:
-        cfg = method.config_at(setting.size)
-        if method.is_users:
+    for row in rows:
+        cfg = row.config_at(setting.size)
+        if row.method.is_users:
             optimizer = cfg.get("optim_wrapper", {}).get("optimizer", {})
             if not is_pretraining(cfg) or "lr" not in optimizer:
                 raise UserValueError(
                     "a row's config must have a pre-training model and "
-                    f"optim_wrapper.optimizer.lr, but {method.config} has not; start from a copy "
-                    f"of {SSPRL.config_at(setting.size).filename}."
+                    f"optim_wrapper.optimizer.lr, but {row.method.config} has not; start from a "
+                    f"copy of {SSPRL.config_at(setting.size).filename}."
                 )
+
+        own = row.keys(cfg)
+        fixed = own & {"train_cfg.max_epochs", "randomness.seed"}
+        if fixed:
+            raise UserValueError(
+                f"row {row.key}: values must not have {', '.join(sorted(fixed))}, which compare "
+                "sets; give the field epochs, or --seeds."
+            )
+        if any(key.startswith("model.backbone") for key in own):
+            continue
+
         got = cfg.model.backbone.to_dict()
         keys = {*expected, *got} - {"out_indices"}  # methods read different maps of one network
         name = next((k for k in sorted(keys) if expected.get(k) != got.get(k)), None)
         if name:
             raise UserValueError(
-                f"all methods must train the same backbone, but {method.key} has {name} = "
+                f"all methods must train the same backbone, but {row.key} has {name} = "
                 f"{got.get(name)} in place of {expected.get(name)}; set "
-                f"model.backbone.{name} = {expected.get(name)} in {method.config}."
+                f"model.backbone.{name} = {expected.get(name)} in {row.method.config}."
             )
 
 
-def check_images(setting: CompareSetting, methods: list[Method], images: TrainingImages) -> None:
-    """Raise ValueError if a method cannot train with these images and this batch."""
+def check_images(setting: CompareSetting, row: Row, images: TrainingImages) -> None:
+    """Raise ValueError if a row cannot train with these images and this batch."""
     batch = setting.batch_size
     if images.num_images < batch:
         raise UserValueError(
             f"a step needs {batch} images, but {setting.data} has {images.num_images} to train on; "
             f"add {batch - images.num_images} or more. `pretrain` and `probe` take fewer."
         )
-    for method in methods:
-        cfg = copy.deepcopy(method.config_at(setting.size))
-        if not (method.trains and is_pretraining(cfg)):
-            continue
-        cfg.merge_from_dict(common_options(setting, method, images=images, epochs=1))
-        if method.is_users:
-            with explain_build_errors(cfg):
-                check_config(cfg, ("train",))
-        model: PretrainingModel = build_model(cfg.model)
-        try:
-            model.check_training(images.num_images, batch)
-        except ValueError as error:
-            raise UserValueError(
-                f"a batch of {batch} does not fit {method.key}: {error} Leave {method.key} out."
-            ) from None
-
-
-def choose_methods(words: Sequence[str]) -> list[Method]:
-    """Return the methods of keys, ``ALL`` and config files, each once, in the tables' order."""
-    keys: set[str] = set()
-    own: dict[str, Path] = {}
-    for word in words:
-        if word.endswith(".py"):
-            path = config_file(word).resolve()
-            name = path.stem
-            if name in BY_KEY or own.get(name, path) != path:
-                raise UserValueError(
-                    f"the names of rows must differ, but {word} would be a second {name}; rename "
-                    "the file."
-                )
-            own[name] = path
-        elif word == ALL:
-            keys.update(method.key for method in METHODS if not method.uses_teacher)
-        elif word in BY_KEY:
-            keys.add(word)
-        else:
-            raise unknown_method(word, (*BY_KEY, ALL, "a config file (.py)"))
-    shipped_rows = [method for method in METHODS if method.key in keys]
-    return [*shipped_rows, *(Method(name, name, str(path)) for name, path in own.items())]
+    cfg = copy.deepcopy(row.config_at(setting.size))
+    if not (row.trains and is_pretraining(cfg)):
+        return
+    cfg.merge_from_dict(run_options(setting, row, images=images, epochs=1))
+    if row.method.is_users or row.differs:
+        with explain_build_errors(cfg), quiet():
+            check_config(cfg, ("train",))
+            build_optim_wrapper(MODELS.build(cfg.model), cfg.optim_wrapper.copy())
+    model: PretrainingModel = build_model(cfg.model)
+    try:
+        model.check_training(images.num_images, batch)
+    except ValueError as error:
+        raise UserValueError(
+            f"a batch of {batch} does not fit {row.key}: {error} Leave {row.key} out."
+        ) from None

@@ -9,7 +9,6 @@ from typing import Any
 from ...console.wording import counted
 from ...datasets.scenes.generate import generate_sample
 from ...errors import UserValueError
-from ...pretraining.methods import SSPRL, Method
 from ...probing.data import read_masks
 from ...version import __version__
 from ..execute import Log, announce, execute_runs, jobs_of_machine, require_all
@@ -20,21 +19,23 @@ from ..run import Run, RunOutcome, module_command
 from .images import Split, TrainingImages, list_images, read_images
 from .pace import Pace, epochs_for_equal
 from .report import FACTORS, SEEDS, Length, Report, Result, choose, results_of
+from .rows import SSPRL_ROW, Row, choose_rows
 from .setting import (
     EPOCHS,
     IMAGE_PX,
     CompareSetting,
     check_configs,
     check_images,
-    choose_methods,
-    common_options,
     recipe_digest,
+    run_options,
 )
 
 _FOLDERS: dict[Split, str] = {"test": "runs", "held-out": "tuning"}
 """Folders of the runs in the work dir."""
 _LOCATIONS = ("train_dataloader.dataset", "default_hooks.", "custom_hooks.")
 """Options that only locate files; no result depends on them."""
+_OF_PACES = ("config", "size", "values", "teacher", "recipe", "options")
+"""Inputs of a run that its pace depends on."""
 
 
 class PretrainRun(Run):
@@ -62,18 +63,19 @@ class Comparison(Experiment[PretrainRun]):
             jobs = replace(jobs, threads=1)
         super().__init__(Path(asked.work_dir or f"work_dirs/compare_{size}"), jobs, log)
         self.asked = asked
-        self.images: dict[Split, TrainingImages] = {}  # after ``plan``, if there are any
+        # After ``plan``, if there are any; by split and share.
+        self._images: dict[tuple[Split, float], TrainingImages] = {}
         self.equal = [*dict.fromkeys(asked.equal)]
         self._command = command
         if asked.reference == ALL:
             raise UserValueError("--reference must be one method, but got all; name one of them.")
-        methods = choose_methods([*asked.methods, asked.reference])
-        self.methods = {method.key: method for method in methods}
-        self.reference = choose_methods([asked.reference])[0].key
+        rows, reference = choose_rows(asked.methods, asked.reference)
+        self.methods = {row.key: row for row in rows}
+        self.reference = reference.key
         data = Path(asked.data or self.work_dir / "scenes" / "coco").resolve()
         epochs = EPOCHS[size] if asked.epochs is None else asked.epochs
         self.setting = CompareSetting(size, data, epochs, batch_size)
-        check_configs(self.setting, methods)
+        check_configs(self.setting, rows)
         if asked.data:
             found = read_images(Path(asked.data), "test")
             log(found.labelled.describe())
@@ -90,14 +92,20 @@ class Comparison(Experiment[PretrainRun]):
         super().plan(writes=writes)
         if writes and not self.asked.data:
             generate_sample(self.work_dir, self.log)
-        data = self.setting.data
-        if not data.exists():
+        if not self.setting.data.exists():
             return
         splits: list[Split] = ["test", "held-out"] if self.asked.tune else ["test"]
         for split in splits:
-            found = list_images(self.work_dir / "lists", data, split, writes=writes)
-            check_images(self.setting, [*self.methods.values()], found)
-            self.images[split] = found
+            for share in sorted({1.0, *(row.share for row in self.methods.values())}):
+                self._images[split, share] = list_images(
+                    self.work_dir / "lists", self.setting.data, split, share=share, writes=writes
+                )
+            for row in self.methods.values():
+                check_images(self.setting, row, self.images_of(row, split))
+
+    def images_of(self, row: Row, split: Split) -> TrainingImages:
+        """Return the images that a row trains on."""
+        return self._images[split, row.share]
 
     def run(self) -> int:
         """Measure the paces and tune if needed, do the missing runs, and report."""
@@ -115,7 +123,7 @@ class Comparison(Experiment[PretrainRun]):
 
     def describe(self) -> None:
         """Log what ``run`` would do, as far as images and paces are known."""
-        if not (self.images and all(run.is_complete for run in self.pace_runs())):
+        if not (self._images and all(run.is_complete for run in self.pace_runs())):
             self.log("runs: unknown until the paces are measured, as the command does")
             return
         if tuning := self.tuning_runs():
@@ -143,14 +151,14 @@ class Comparison(Experiment[PretrainRun]):
             self._command,
         )
 
-    def pace_run(self, method: Method) -> Run:
+    def pace_run(self, method: Row) -> Run:
         """Return the run that times a method and SS-PRL."""
         setting = self.setting
-        images = self.images["test"]
+        images = self._images["test", 1.0]
         measured = {}
-        for each in (SSPRL, method):
+        for each in (SSPRL_ROW, method):
             inputs = self.run_of(each, setting.epochs, 0, 1.0, "test").inputs or {}
-            measured[each.key] = {k: inputs[k] for k in ("config", "size", "recipe", "options")}
+            measured[each.key] = {k: inputs[k] for k in _OF_PACES if k in inputs}
         settings = {
             "recipes": {key: each["recipe"] for key, each in measured.items()},
             "version": __version__,
@@ -167,21 +175,24 @@ class Comparison(Experiment[PretrainRun]):
             settings=settings,
         )
 
-    def pace(self, method: Method) -> Pace | None:
+    def pace(self, method: Row) -> Pace | None:
         """Return the pace of a method; None if it has not been measured."""
-        kept = self.pace_run(method).kept() if method.trains and self.images else None
+        kept = self.pace_run(method).kept() if method.trains and self._images else None
         return kept.values if kept else None
 
     def pace_runs(self) -> list[Run]:
         """Return the runs that measure the paces; tables of equal epochs need none."""
-        needed = self.images and {*self.equal} != {"epochs"}
-        return [self.pace_run(each) for each in self.methods.values() if needed and each.trains]
+        needed = self._images and {*self.equal} != {"epochs"}
+        rows = [row for row in self.methods.values() if row.trains and row.epochs is None]
+        return [self.pace_run(row) for row in rows if needed]
 
-    def epochs(self, method: Method, equal: Equal) -> int:
-        """Return the length of a method's runs, 0 if it does not train."""
+    def epochs(self, method: Row, equal: Equal) -> int:
+        """Return the length of a row's runs: its own, or as is equal; 0 if it does not train."""
+        if method.epochs is not None:
+            return method.epochs if method.trains else 0
         if equal == "epochs" or not method.trains:
             return self.setting.epochs if method.trains else 0
-        steps = self.images["test"].num_images // self.setting.batch_size
+        steps = self._images["test", 1.0].num_images // self.setting.batch_size
         pace = self.pace(method) or {}
         return epochs_for_equal(equal, self.setting.epochs, pace, method.key, steps)
 
@@ -207,7 +218,7 @@ class Comparison(Experiment[PretrainRun]):
 
     def tuning_runs(self) -> list[PretrainRun]:
         """Return the runs that choose the learning rate for each length; none without tuning."""
-        if "held-out" not in self.images:
+        if ("held-out", 1.0) not in self._images:
             return []
         combinations = product(self.methods.values(), self.equal)
         lengths = dict.fromkeys((m, self.epochs(m, each)) for m, each in combinations if m.trains)
@@ -217,17 +228,17 @@ class Comparison(Experiment[PretrainRun]):
         ]
 
     def run_of(
-        self, method: Method, epochs: int, seed: int, factor: float, split: Split
+        self, method: Row, epochs: int, seed: int, factor: float, split: Split
     ) -> PretrainRun:
         """Return one run; ``factor`` multiplies the learning rate."""
         setting = self.setting
-        images = self.images[split]
+        images = self.images_of(method, split)
         name = f"{method.key}-{epochs}ep-lr{factor:.3g}-seed{seed}"
         folder = self.work_dir / _FOLDERS[split] / name
         rate = "" if factor == 1 else f", lr x {factor:.3g}"
         length = f", {counted(epochs, 'epoch')}" if method.trains else ""
         numbers: dict[str, Any] = {"seed": seed, "epochs": epochs, "lr_factor": factor}
-        options = common_options(setting, method, images=images, **numbers)
+        options = run_options(setting, method, images=images, **numbers)
         settings = {
             "method": method.key,
             **numbers,
@@ -243,9 +254,11 @@ class Comparison(Experiment[PretrainRun]):
             "trains": method.trains,
             "options": options,
             "data": str(setting.data),
-            "config": str(method.config_file()),
-            "size": None if method.is_users else setting.size,
+            "config": str(method.method.config_file()),
+            "size": None if method.method.is_users else setting.size,
         }
+        if method.differs:
+            read |= {"values": dict(method.values), "teacher": method.teacher}
         return PretrainRun(
             name=f"{method.title}{length}{rate}, seed {seed}",
             folder=folder,

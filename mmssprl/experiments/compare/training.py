@@ -19,7 +19,6 @@ from mmengine.hooks import Hook
 from mmengine.logging import print_log
 from mmengine.runner import Runner
 
-from ...config.at_size import read_at_size
 from ...distillation import TeacherHook
 from ...engine.stopwatch import work_ns
 from ...engine.troubles import is_collapsed
@@ -34,6 +33,7 @@ from ...system.environment import source_commit
 from ...weights import RANDOM, Source, load_network
 from ..run import MEASURED, SETTINGS, read_json, run_module, write_json
 from .images import read_images
+from .rows import read_row
 
 _RANK = "effective_rank"
 _SECONDS = "compare_seconds"
@@ -111,7 +111,7 @@ def train_and_probe(folder: Path) -> None:
 
 def _probe(weights: str, settings: dict[str, Any]) -> dict[str, float]:
     """Return mAP of frozen features, mIoU if the images have masks, and a constant's."""
-    config = read_at_size(settings["config"], settings["size"])
+    config = read_row(settings)
     model = load_backbone(weights, config, image_px=settings["image_px"], seed=settings["seed"])
     images = read_images(Path(settings["data"]), settings["split"])
     warn = partial(print_log, logger="current", level=logging.WARNING)
@@ -125,7 +125,7 @@ def _probe(weights: str, settings: dict[str, Any]) -> dict[str, float]:
 
 
 def _train(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
-    config = read_at_size(settings["config"], settings["size"])
+    config = read_row(settings)
     meter = Meter(config, settings["seed"])
     resumes = any(not path.stem.endswith("_backbone") for path in folder.glob("*.pth"))
     name = f"{folder.name}_{time.time_ns()}"  # mmengine's is unique per second only

@@ -4,18 +4,20 @@ Legend: B images per rank, C features, D embedding size, t step from 0, T steps 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
+from mmengine.config import Config
 from torch import Tensor, nn
 
 from ...errors import UserRuntimeError
 from ...functional import embedding_spread, prediction_loss
 from ...pyramid import ViewLayout
 from ...registry import MODELS
-from ..momentum_encoder import MomentumEncoder, target_momentum
+from ..momentum_encoder import MomentumEncoder, momentum_for, target_momentum
 from ..protocol import LossTerm, known_length
 from ..pyramid_model import crop_features
+from ..training_size import TrainingSize
 from .two_views import TwoViewModel, unit
 
 
@@ -51,6 +53,7 @@ class BYOL(TwoViewModel):
         "norm_cfg": {"type": "BN1d"},
     }
     least_images = "two images per process or more, for BatchNorm", 2
+    largest_momentum: ClassVar[float] = 0.996  # published for 300 epochs and more
 
     def __init__(
         self,
@@ -75,6 +78,12 @@ class BYOL(TwoViewModel):
         num_steps = known_length(self._training_length, "BYOL's momentum")
         last_step = max(0, self.target.num_updates - 1)
         return target_momentum(self.base_momentum, last_step / num_steps)
+
+    @classmethod
+    def scaled(cls, cfg: Config, size: TrainingSize) -> dict[str, Any]:
+        """Return the momentum, which follows the length of the training."""
+        largest = cls.largest_momentum if size.is_short else cfg.model.base_momentum
+        return {"model.base_momentum": momentum_for(size.num_steps, largest)}
 
     def extract_feat(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Run the backbone on one tensor (2, B, 3, px, px): pooled features (B, C) per view."""

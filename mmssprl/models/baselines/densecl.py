@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
+from mmengine.config import Config
 from torch import Tensor, nn
 
 from ...errors import UserValueError
 from ...registry import MODELS
 from ..protocol import LossTerm, known_length
 from ..queues import NegativeQueue
+from ..training_size import TrainingSize
 from .moco import MoCo
 from .two_views import TwoViewModel, unit
 
@@ -43,6 +45,7 @@ class DenseCL(MoCo):
     """
 
     default_neck: ClassVar[Mapping] = {"type": "DenseCLNeck"}
+    needs = "map"
     _features = TwoViewModel._last_map
 
     def __init__(
@@ -63,6 +66,12 @@ class DenseCL(MoCo):
     def _add_queues(self, length: int, in_channels: int) -> None:
         super()._add_queues(length, in_channels)
         self.dense_queue = NegativeQueue(length, in_channels)
+
+    @classmethod
+    def scaled(cls, cfg: Config, size: TrainingSize) -> dict[str, Any]:
+        """Return the numbers of ``MoCo``, and a start of the dense term before the last epoch."""
+        start = min(cfg.model.dense_start_epoch, size.epochs - 1)
+        return {**super().scaled(cfg, size), "model.dense_start_epoch": start}
 
     def on_epoch_length(self, num_iters: int) -> None:
         """Set the iterations per epoch, to compute the first step of the dense term."""

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import torch
 from mmengine import dist
+from mmengine.config import Config
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 
@@ -21,6 +22,7 @@ from ...registry import MODELS
 from ..protocol import LossTerm, Region
 from ..pyramid_model import crop_outputs
 from ..queues import NegativeQueue
+from ..training_size import TrainingSize
 from .moco import MoCo
 from .two_views import unit
 
@@ -55,7 +57,7 @@ class DetCo(MoCo):
 
     default_neck: ClassVar[Mapping] = {"type": "DetCoNeck"}
     num_small: ClassVar[Sequence[int]] = (0, 2)
-    all_stages: ClassVar[bool] = True
+    needs = "stages"
     image_queues: Any  # nn.ModuleList over levels, like patch_queues
     patch_queues: Any
 
@@ -77,6 +79,15 @@ class DetCo(MoCo):
         self._require("level_weights", self.level_weights, len(level_weights) == num, rule)
         px = self.layout.small_px if self.layout.num_small else self.layout.image_px
         self._require("patch_px", patch_px, 1 <= patch_px <= px // grid, f"1 to {px // grid}")
+
+    @classmethod
+    def scaled(cls, cfg: Config, size: TrainingSize) -> dict[str, Any]:
+        """Return the numbers of ``MoCo``, and squares with the same share of a cell."""
+        grid = cfg.model.grid
+        cell_px = size.layout["small_px"] // grid
+        own_cell_px = cfg.model.layout.small_px // grid
+        patch_px = round(cell_px * cfg.model.patch_px / own_cell_px)
+        return {**super().scaled(cfg, size), "model.patch_px": patch_px}
 
     def _add_queues(self, length: int, in_channels: int) -> None:
         levels = self.neck.of_images

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
+from mmengine.config import Config
 from mmengine.model import BaseModule, kaiming_init, xavier_init
 from torch import Tensor, nn
 from torchvision.ops import Conv2dNormActivation, FeaturePyramidNetwork
@@ -17,6 +18,7 @@ from ...registry import MODELS
 from ..protocol import LossTerm, Region
 from ..pyramid_model import crop_outputs
 from ..queues import NegativeQueue
+from ..training_size import TrainingSize
 from .moco import MoCo
 from .two_views import unit
 
@@ -51,11 +53,18 @@ class InsLoc(MoCo):
     """
 
     default_neck: ClassVar[Mapping] = {"type": "InsLocNeck"}
-    all_stages: ClassVar[bool] = True
+    needs = "stages"
     preprocessor_type: ClassVar[str] = "PastePreprocessor"
     transform_type: ClassVar[str] = "PasteCrop"
     least_images = "three images per process or more, one to paste and two behind it", 3
     queues: Any  # nn.ModuleList
+
+    @classmethod
+    def scaled(cls, cfg: Config, size: TrainingSize) -> dict[str, Any]:
+        """Return the numbers of ``MoCo``; the head's layers keep their width."""
+        values = super().scaled(cfg, size)
+        del values["model.neck.hid_channels"]
+        return values
 
     def _add_queues(self, length: int, in_channels: int) -> None:
         levels = self.backbone.out_indices

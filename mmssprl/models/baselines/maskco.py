@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
+from mmengine.config import Config
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 from torchvision.ops import Conv2dNormActivation
@@ -18,6 +19,7 @@ from ...registry import MODELS
 from ..grouped_batch_norm import group_batch_norms
 from ..momentum_encoder import MomentumEncoder
 from ..protocol import Region
+from ..training_size import TrainingSize
 from .moco import MoCo
 from .two_views import TwoViewModel, unit
 
@@ -48,6 +50,7 @@ class MaskCo(MoCo):
         ValueError: Values that contradict each other, or as in ``MoCo``.
     """
 
+    needs = "map"
     transform_type: ClassVar[str] = "RegionPairCrop"
     _features = TwoViewModel._last_map
 
@@ -70,6 +73,17 @@ class MaskCo(MoCo):
             group_batch_norms(self.mask_head, self.bn_groups)
         if mph_on_key:
             self.key_encoder = MomentumEncoder(self.backbone, self.neck, self.mask_head)
+
+    @classmethod
+    def scaled(cls, cfg: Config, size: TrainingSize) -> dict[str, Any]:
+        """Return the numbers of ``MoCo``, and regions with the same share of a view."""
+        factor = size.layout["image_px"] / cfg.model.layout.image_px
+        own_px = cfg.train_dataloader.dataset.pipeline[0].box_px
+        box_px = tuple(round(px * factor) for px in own_px)
+        return {
+            **super().scaled(cfg, size),
+            "train_dataloader.dataset.pipeline.0.box_px": box_px,
+        }
 
     def _sides(
         self, inputs: Sequence[Tensor], data_samples: Any

@@ -7,16 +7,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
+from mmengine.config import Config
 from torch import Tensor, nn
 
 from ...functional import embedding_spread, info_nce, queue_top1
 from ...pyramid import ViewLayout
 from ...registry import MODELS
-from ..grouped_batch_norm import check_groups, draw_order, group_batch_norms, permute_batch
-from ..momentum_encoder import MomentumEncoder
-from ..protocol import LossTerm
+from ..grouped_batch_norm import (
+    check_groups,
+    draw_order,
+    group_batch_norms,
+    groups_for,
+    permute_batch,
+)
+from ..momentum_encoder import MomentumEncoder, momentum_for
+from ..protocol import VIEW_PANELS, HealthPanel, LossTerm
 from ..pyramid_model import crop_features
 from ..queues import NegativeQueue
+from ..training_size import TrainingSize
 from .two_views import TwoViewModel, unit
 
 
@@ -54,6 +62,11 @@ class MoCo(TwoViewModel):
     """
 
     default_neck: ClassVar[Mapping] = {"type": "MoCoV2Neck", "with_avg_pool": False}
+    health_panels: ClassVar[Sequence[HealthPanel]] = (
+        *VIEW_PANELS,
+        HealthPanel("share of keys found in the queue", "queue_top1"),
+    )
+    largest_momentum: ClassVar[float] = 0.999  # published
 
     def __init__(
         self,
@@ -142,6 +155,37 @@ class MoCo(TwoViewModel):
 
     def _push(self, keys: Sequence[Tensor]) -> None:
         self.queue.push(keys[0])
+
+    @classmethod
+    def scaled(cls, cfg: Config, size: TrainingSize) -> dict[str, Any]:
+        """Return momentum, length of the queue, width of the neck, and groups of BatchNorm.
+
+        The queue has at most half of the images and more than a step: in a longer one, negatives
+        include the key of the query's own image from the epoch before. The neck's hidden layer
+        widens with the features; published are C -> C. Groups have as many images as in the config.
+        """
+        model = cfg.model
+        neck = model.neck
+        largest = cls.largest_momentum if size.is_short else model.momentum
+        queue_length = min(model.queue_length, size.num_images // 2)
+        group_size = cfg.train_dataloader.batch_size // model.bn_groups
+        return {
+            "model.momentum": momentum_for(size.num_steps, largest),
+            "model.queue_length": max(queue_length, size.step_images + 1),
+            "model.neck.hid_channels": neck.hid_channels * size.channels // neck.in_channels,
+            "model.bn_groups": groups_for(size.batch_size, size.num_devices, group_size),
+        }
+
+    @classmethod
+    def size_warnings(cls, cfg: Config, size: TrainingSize) -> list[str]:
+        """Warn of a queue with keys of the queries' own images."""
+        length = cfg.model.queue_length
+        if length <= size.num_images // 2:
+            return []
+        return [
+            f"the queue of {length} keys is longer than half of the {size.num_images} images: "
+            "queries meet keys of their own image as negatives; lower batch_size."
+        ]
 
     @classmethod
     def batch_unit(cls, cfg: Mapping[str, Any]) -> int:

@@ -26,7 +26,8 @@ class TwoViewModel(PretrainingModel):
     Args:
         layout: Two image views (``levels=[]``). ``num_small`` must be one that the method accepts.
         backbone: The network to pre-train, as in ``SSPRL``.
-        neck: Config of the projection; overrides the fields of ``default_neck``.
+        neck: Config of the projection; overrides the fields of ``default_neck``. If the method
+            ``needs`` stages, it has the argument ``num_levels``.
         data_preprocessor: Config of the preprocessor; its default type is ``preprocessor_type``.
         init_cfg: Initialisation of the whole model, see mmengine.
     """
@@ -38,8 +39,6 @@ class TwoViewModel(PretrainingModel):
     preprocessor_type: ClassVar[str] = "PyramidPreprocessor"
     transform_type: ClassVar[str] = "PyramidCrop"
     """Transform that cuts the views."""
-    all_stages: ClassVar[bool] = False
-    """Whether the neck reads all stages of the backbone and has the argument ``num_levels``."""
     least_images: ClassVar[tuple[str, int]] = "one image per process", 1
     """Smallest batch per process, in words and as a number."""
     layout: ViewLayout
@@ -57,7 +56,7 @@ class TwoViewModel(PretrainingModel):
         self.check_views(views)
         kind = {"type": self.preprocessor_type, "layout": views}
         preprocessor = {**kind, **(data_preprocessor or {})}
-        if self.all_stages:
+        if self.needs == "stages":
             num_levels = backbone.get("num_stages", 4)
             backbone = {**backbone, "out_indices": tuple(range(num_levels))}
             neck = {**neck, "num_levels": num_levels}

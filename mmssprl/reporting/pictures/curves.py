@@ -15,31 +15,13 @@ from ...console.log_line import relative_name
 from ...drawing.style import INK, LEARNING_RATE, MUTED, PYRAMIDS, RC, SCALES, titled_figure
 from ...engine.history import Record, read_scalars
 from ...errors import UserValueError
-from ...models import LossTerm, is_pretraining
+from ...models import HealthPanel, LossTerm, is_pretraining
 from ...probing.probe_file import Probe, name_of, of_the_run
 from ...weights import Source
 from ...weights.backbone import build_model
 
 Points = tuple[Sequence[float], Sequence[float]]  # the x and y of a curve
 _PANEL_INCHES = (3.3, 2.4)
-_HEALTH = {
-    "embedding spread": r"embedding_spread",
-    "effective rank (RankMe)": r"effective_rank",
-    "mean cosine of two views": r"alignment(_others)?",
-    "share of the prototypes in use": r"prototypes_in_use_s\d+",
-    "code perplexity / K": r"code_perplexity_s\d+",
-    "share of keys found in the queue": r"queue_top1",
-    "cosine to the teacher": r"cosine(_shuffled)?_(distill_s0|cells)",
-}
-"""The scalars of each panel of health, by its title."""
-_LABELS = {
-    "alignment": "of one image",
-    "alignment_others": "of two images",
-    "cosine_distill_s0": "image",
-    "cosine_shuffled_distill_s0": "another image",
-    "cosine_cells": "cells",
-    "cosine_shuffled_cells": "cells of another",
-}
 _PROBES = (*SCALES, MUTED)
 
 
@@ -84,20 +66,26 @@ def draw_losses(work_dir: str | Path, records: Sequence[Record] | None = None) -
     return _draw_panels(panels, "step", f"{Path(config.filename).stem}: loss terms / chance")
 
 
-def draw_health(records: Sequence[Record], probes: Sequence[Probe] = ()) -> Figure | None:
+def draw_health(
+    records: Sequence[Record],
+    wanted: Sequence[HealthPanel],
+    probes: Sequence[Probe] = (),
+) -> Figure | None:
     """Draw the scalars of health over the epochs, and the probes; None if there are none.
 
-    Probes of weights for comparison become level lines.
+    ``wanted`` are the panels of the method. Probes of weights for comparison become level lines.
     """
     names = [*dict.fromkeys(chain.from_iterable(records))]
     panels = []
-    for title, wanted in _HEALTH.items():
-        if chosen := [name for name in names if re.fullmatch(wanted, name)]:
-            lines = {
-                _LABELS.get(name) or _scale_of(name): _curve(records, name, "epochs_done")
-                for name in chosen
-            }
-            panels.append(CurvePanel(title, lines))
+    for each in wanted:
+        lines = {
+            each.labels.get(name) or _scale_of(name): _curve(records, name, "epochs_done")
+            for name in names
+            if re.fullmatch(each.scalars, name)
+        }
+        if lines:
+            panels.append(CurvePanel(each.title, lines))
+
     if probes:
         title = "mAP of the probes" if probes[0].other_half is None else "other halves found"
         panels.append(CurvePanel(f"{title}, %", _probe_lines(probes), _PROBES))

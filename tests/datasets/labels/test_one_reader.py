@@ -16,7 +16,8 @@ from mmengine.config import Config
 
 from mmssprl.datasets.labels import find_labels
 from mmssprl.experiments.compare.images import list_images, read_images
-from mmssprl.experiments.compare.setting import CompareSetting, common_options
+from mmssprl.experiments.compare.rows import row_of
+from mmssprl.experiments.compare.setting import CompareSetting, run_options
 from mmssprl.pretraining.config import add_probe
 from mmssprl.pretraining.methods import BY_KEY
 from mmssprl.probing import find_probe_data
@@ -82,7 +83,7 @@ def test_compare_trains_on_the_folder_of_a_given_file(tmp_path):
     setting = CompareSetting("scenes", root / "all.json", 1, 4)
     images = list_images(tmp_path / "lists", setting.data, "test")
     about = {"images": images, "epochs": 1, "seed": 0, "lr_factor": 1}
-    options = common_options(setting, BY_KEY["swav"], **about)
+    options = run_options(setting, row_of(BY_KEY["swav"]), **about)
     assert options["train_dataloader.dataset.data_root"] == str(root)
     files = build(root, ann_file=options["train_dataloader.dataset.ann_file"])
     found = [files.get_data_info(i)["img_path"] for i in range(len(files))]

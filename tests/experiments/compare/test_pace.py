@@ -42,7 +42,7 @@ def test_all_turns_take_at_most_a_tenth_of_the_runs(run_steps, limit_s, tmp_path
         watch.runner = SimpleNamespace(hooks=[])
 
     monkeypatch.setattr(pace, "launch", launch)
-    monkeypatch.setattr(pace, "read_at_size", lambda *args: None)
+    monkeypatch.setattr(pace, "read_row", lambda settings: None)
     monkeypatch.setattr(pace, "prepare_train_config", lambda *args, **how: SimpleNamespace(**how))
     methods = dict.fromkeys(("ssprl", "swav"), {"config": "", "size": "", "options": {}})
     write_json(tmp_path / SETTINGS, {"methods": methods, "run_steps": run_steps})

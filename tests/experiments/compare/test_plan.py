@@ -7,7 +7,8 @@ from helpers.features.probe_folders import write_coco
 from mmssprl.config.shipped import shipped
 from mmssprl.experiments.compare.images import read_images
 from mmssprl.experiments.compare.report import FACTORS, choose
-from mmssprl.experiments.compare.setting import choose_methods, common_options
+from mmssprl.experiments.compare.rows import choose_rows, row_of
+from mmssprl.experiments.compare.setting import run_options
 from mmssprl.pretraining import methods
 from mmssprl.pretraining.methods import BY_KEY
 
@@ -190,7 +191,7 @@ def test_all_methods_get_the_same_options(compare):
     values = {"images": found.images["test"], "epochs": 5, "seed": 3, "lr_factor": 3.0}
 
     def options(key):
-        return common_options(found.setting, BY_KEY[key], **values)
+        return run_options(found.setting, row_of(BY_KEY[key]), **values)
 
     expected = options("ssprl")
     assert expected["randomness.seed"] == 3
@@ -205,7 +206,7 @@ def test_all_methods_get_the_same_options(compare):
 
 def test_all_are_the_methods_without_a_teacher():
     assert len({method.title for method in BY_KEY.values()}) == len(BY_KEY)
-    found = [method.key for method in choose_methods(["all", "swav"])]
+    found = [row.key for row in choose_rows(["all", "swav"], "ssprl")[0]]
     assert found == [key for key in BY_KEY if key != "distill"]
 
 
