@@ -23,6 +23,7 @@ from ...errors import UserValueError
 from ...pretraining.methods import SSPRL
 from ...system.environment import describe_machine
 from ..run import MEASURED, SETTINGS, read_json, run_module, write_json
+from .rows import read_row
 
 ROUNDS = 3
 """Turns of each method. All turns take at most a tenth of the time of the runs."""

@@ -7,7 +7,7 @@ from helpers.features.probe_folders import write_coco
 from mmssprl.config.shipped import shipped
 from mmssprl.experiments.compare.images import read_images
 from mmssprl.experiments.compare.report import FACTORS, choose
-from mmssprl.experiments.compare.rows import choose_rows, row_of
+from mmssprl.experiments.compare.rows import SSPRL_ROW, choose_rows, row_of
 from mmssprl.experiments.compare.setting import run_options
 from mmssprl.pretraining import methods
 from mmssprl.pretraining.methods import BY_KEY
@@ -188,7 +188,12 @@ def test_the_best_is_taken_unless_its_lead_is_below_its_standard_error(means, be
 
 def test_all_methods_get_the_same_options(compare):
     found = compare()
-    values = {"images": found.images["test"], "epochs": 5, "seed": 3, "lr_factor": 3.0}
+    values = {
+        "images": found.images_of(SSPRL_ROW, "test"),
+        "epochs": 5,
+        "seed": 3,
+        "lr_factor": 3.0,
+    }
 
     def options(key):
         return run_options(found.setting, row_of(BY_KEY[key]), **values)
