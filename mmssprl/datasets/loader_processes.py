@@ -117,7 +117,7 @@ def _shared_bytes(loader: Any) -> int:
 def _sample_bytes(loader: Any) -> int:
     """Return the bytes in shared memory of the largest of some samples."""
     dataset = loader.dataset
-    example = getattr(dataset, "example", dataset.__getitem__)
+    example = getattr(dataset, "example_at", dataset.__getitem__)
     largest = 0
     with _same_generators():
         for index in range(min(_NUM_MEASURED, len(dataset))):

@@ -115,7 +115,13 @@ def check_options(weights: str, task: str, asked: FinetuneOptions) -> None:
     check_ranges(asked)
     if asked.image_px is not None:
         check_px("image_px", asked.image_px)
-    if Source.of(weights).is_file:
+    source = Source.of(weights)
+    if source.is_own:
+        raise UserValueError(
+            f"weights {weights!r} are for pretrain --backbone; give package.module:function, which "
+            "returns the network with its weights."
+        )
+    if source.is_file:
         read_state(weights)  # refuses a file that has none
 
 

@@ -14,13 +14,6 @@ from ..weights.backbone import build_model
 from ..weights.checkpoint_file import list_faults
 from .config import require_package
 
-_READS_FILES = (
-    "mmssprl.LoadImage",
-    "LoadImageFromFile",  # in configs of older versions
-    "LoadAnnotations",
-    "mmssprl.LoadLabelMap",
-)
-
 
 def load_model(cfg: Config, checkpoint: str | Path) -> Any:
     """Build the model of a config of ``finetune`` with its weights, on the default device."""

@@ -24,8 +24,15 @@ from ..saving.run_files import existing_checkpoint
 from ..system.locks import is_unused
 from ..system.outputs import check_folder, whole_file, write_whole
 from .config import task_of
-from .model import _READS_FILES, load_model
+from .model import load_model
 from .tasks.task import written_names
+
+_READS_FILES = (
+    "mmssprl.LoadImage",
+    "LoadImageFromFile",  # in configs of older versions
+    "LoadAnnotations",
+    "mmssprl.LoadLabelMap",
+)
 
 
 def predict(

@@ -48,7 +48,7 @@ def score_run(config: Path) -> Outcome:
     task = task_of(cfg)
     model = load_model(cfg, checkpoint)
     files = [work_dir / name for name in SCORES]
-    table, content, picture = files
+    csv_file, json_file, sheet_file = files
 
     in_scope = DefaultScope.overwrite_default_scope(cfg.default_scope)
     with quiet(), in_scope, torch.inference_mode():
@@ -61,13 +61,13 @@ def score_run(config: Path) -> Outcome:
         scores = task.score(evaluator.metrics)
 
     best = find_best(work_dir, task)
-    write_whole(table, _table_of_classes(cfg, task, scores))
-    write_whole(content, json.dumps(_content(cfg, task, scores, best), indent=2) + "\n")
+    write_whole(csv_file, _table_of_classes(cfg, task, scores))
+    write_whole(json_file, json.dumps(_content(cfg, task, scores, best), indent=2) + "\n")
     in_scope = DefaultScope.overwrite_default_scope(cfg.default_scope)
     with quiet(), in_scope, torch.inference_mode():
         tiles = draw_predictions(model, loader.dataset, task)
     rows_of_two = [tiles[i : i + 2] for i in range(0, len(tiles), 2)]
-    write_figure(picture, draw_grid(rows_of_two, side_inches=4.8))
+    write_figure(sheet_file, draw_grid(rows_of_two, side_inches=4.8))
     return Outcome(scores, checkpoint, files, best)
 
 

@@ -71,10 +71,11 @@ def run_finetuning(planner: FinetunePlanner, work_dir: str | Path | None, log: L
     if not planner.asked.resume:
         planner.check()
     folder = Path(work_dir or DEFAULT_PARENT / f"{task}_{data_folder(data).resolve().name}")
-    resume_by = command_words(
-        "finetune", planner.weights, data, "--task", task, "--work-dir", folder
-    )
+    words = ("finetune", planner.weights, data, "--task", task, "--work-dir", folder)
     if planner.asked.resume:
         cfg = planner.config_of_run(folder)
-        return resume_run(cfg, planner.asked, score_run, resume_by=resume_by, log=log)
-    return start_run(folder, planner.plan(folder, log), score_run, resume_by=resume_by, log=log)
+        asked = planner.asked
+        return resume_run(cfg, asked, score_run, resume_by=command_words(*words), log=log)
+    planned = planner.plan(folder, log)
+    # The command names the modules that the plan has imported.
+    return start_run(folder, planned, score_run, resume_by=command_words(*words), log=log)

@@ -8,6 +8,7 @@ from ..config.hooks import add_hook
 from ..console.wording import counted
 from ..errors import UserValueError
 from ..weights import (
+    OWN,
     Source,
     check_fit,
     start_state,
@@ -61,6 +62,8 @@ def is_anchored(asked: PretrainOptions) -> bool:
     """Whether the teacher that is asked for is the network that the training starts from."""
     if asked.teacher is None or Source.of(asked.weights).is_random:
         return False
+    if Source.of(asked.weights).is_own:
+        return str(asked.teacher) in (OWN, asked.backbone)
     teacher = Source.of(asked.teacher)
     is_same = teacher.network == asked.backbone
     weights = teacher.without_network if is_same else str(asked.teacher)

@@ -89,15 +89,16 @@ def run_pretraining(
 ) -> Path | None:
     """Do what ``pretrain`` does, with its options as one object."""
     folder = Path(work_dir or DEFAULT_PARENT / f"pretrain_{Path(images).resolve().name}")
-    resume_by = command_words("pretrain", images, "--work-dir", folder)
+    words = ("pretrain", images, "--work-dir", folder)
     if asked.resume:
         cfg = config_of_run(folder, images)
-        return resume_run(cfg, asked, backbone_of, resume_by=resume_by, log=log)
+        return resume_run(cfg, asked, backbone_of, resume_by=command_words(*words), log=log)
 
     planned = plan_pretraining(images, folder, asked, log)
     if asked.dry_run:
         return None
-    return start_run(folder, planned, backbone_of, resume_by=resume_by, log=log)
+    # The command names the modules that the plan has imported.
+    return start_run(folder, planned, backbone_of, resume_by=command_words(*words), log=log)
 
 
 def backbone_of(config: Path) -> Path:

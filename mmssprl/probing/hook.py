@@ -23,7 +23,7 @@ from ..registry import HOOKS
 from ..saving.checkpoint_hooks import backbone_file, save_backbone
 from ..system.outputs import whole_file
 from ..system.stopping import signals
-from ..weights import RANDOM, SUPERVISED, Source, has_supervised, read_checkpoint
+from ..weights import RANDOM, SUPERVISED, WORDS, Source, has_supervised, read_checkpoint
 from .data import LabelledSplit, ProbeData, find_probe_data, read_masks
 from .halves import score_halves
 from .intervals import Scored, half_widths
@@ -149,7 +149,7 @@ class ProbeHook(Hook):
                 runner.visualizer.add_scalar(f"probe/{name}", value, step=runner.iter)
 
         start = self.probes[0]
-        if probe.interval is not None and not Source.of(start.weights).is_random:
+        if probe.interval is not None and start.weights != RANDOM:
             gain = probe.score - start.score
             runner.message_hub.update_scalar("train/gain_over_start", 100 * gain)
             runner.message_hub.update_scalar("train/gain_interval", 100 * probe.interval)
@@ -194,7 +194,7 @@ def weights_before(cfg: Config) -> list[str]:
         return [START]
     is_given = cfg.get("load_from") or cfg.model.backbone.get("init_cfg")
     word = Source.of(cfg.get("weights")).word
-    found = [START if is_given or not word else word, RANDOM]
+    found = [START if is_given or word not in WORDS else word, RANDOM]
     with suppress(UserValueError):  # another network
         if has_supervised(torchvision_depth(cfg)):
             found.append(SUPERVISED)

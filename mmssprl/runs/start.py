@@ -61,10 +61,10 @@ def start_run(
     refuse_used(work_dir)  # another run may have started meanwhile
     work_dir.mkdir(parents=True, exist_ok=True)
 
-    # From the config on, the run can resume: its inputs come first.
+    # From the config on, the run can resume: all other files come first.
     planned.write_inputs(work_dir)
-    write_whole(config, planned.cfg.pretty_text)
     write_whole(work_dir / RECIPE_FILE, json.dumps(planned.recipe, indent=2) + "\n")
+    write_whole(config, planned.cfg.pretty_text)
     log(f"config: {config}")
 
     train_config(config, work_dir, num_gpus=planned.num_gpus, resume=None, resume_by=resume_by)

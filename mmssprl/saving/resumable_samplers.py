@@ -52,7 +52,7 @@ class SeededSamples(Dataset):
         seed_generators(draw, on_device=False)
         return self.dataset[draw.sample]
 
-    def example(self, index: int) -> Any:
+    def example_at(self, index: int) -> Any:
         """Return a sample with the same seed in every call."""
         return self[Draw(0, 0, index)]
 

@@ -45,9 +45,10 @@ def wait_for(path: str | Path) -> Iterator[None]:
 
 
 def is_unused(folder: Path) -> bool:
-    """Whether a folder does not exist, or is empty except for its lock."""
+    """Whether a folder does not exist, or is empty except for locks."""
     if folder.is_dir():
-        return all(path.name == LOCK_FILE for path in folder.iterdir())
+        names = [path.name for path in folder.iterdir()]
+        return all(name.startswith(".") and name.endswith(LOCK_FILE) for name in names)
     return not folder.exists()
 
 

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .sources import (
+    OWN,
     RANDOM,
     SUPERVISED,
     WORDS,
@@ -25,7 +26,25 @@ from .targets import TARGETS
 if TYPE_CHECKING:
     from ._public import *  # noqa: F403
 
-__all__ = [
+_OF_TORCH = (
+    "build_backbone",
+    "check_fit",
+    "convert_weights",
+    "export_weights",
+    "find_config",
+    "find_normalisation",
+    "has_supervised",
+    "load_network",
+    "read_backbone",
+    "read_checkpoint",
+    "start_state",
+    "take_normalisation",
+    "write_description",
+)
+"""The names of ``_public``, which are imported on first use."""
+
+__all__ = [  # noqa: PLE0604
+    "OWN",
     "RANDOM",
     "SUPERVISED",
     "TARGETS",
@@ -38,10 +57,12 @@ __all__ = [
     "whole_path",
     "with_network",
     "without_words",
+    *_OF_TORCH,
 ]
 
+if not TYPE_CHECKING:  # a checker would take every name for one that exists
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("_"):  # lookups of Python, such as __path__
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("._public", __name__), name)
+    def __getattr__(name: str) -> Any:
+        if name not in _OF_TORCH:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module("._public", __name__), name)

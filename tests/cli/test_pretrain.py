@@ -67,6 +67,20 @@ def test_each_method_gets_a_config_that_its_model_takes(name, photos, tmp_path, 
     assert (started[1][0], started[1][-1]["resume"]) == (config, "auto")
 
 
+def test_the_command_that_resumes_names_the_module_of_the_network(
+    photos, tmp_path, monkeypatch, started
+):
+    (tmp_path / "resumed_net.py").write_text(
+        "from torch import nn\n\n\ndef net():\n    return nn.Conv2d(3, 4, 3, stride=32)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    words = ["pretrain", str(photos), "--work-dir", "run", "--backbone", "resumed_net:net"]
+    assert main([*words, "--method", "swav", "--epochs", "1", "--batch-size", "8"]) == 0
+    command = started[0][-1]["resume_by"]
+    assert command[command.index("--import") + 1] == "resumed_net"
+
+
 def test_numbers_reach_the_config(pretrain, capsys):
     options = ["--lr", "0.003", "--num-workers", "0", "--epochs", "20", "--seed", "7"]
     options += ["--image-px", "64", "--cfg-options", "save_every=15m"]

@@ -10,7 +10,7 @@ from helpers.package.checkout import ROOT
 from mmssprl.cli import main
 from mmssprl.engine.launch import launch, prepare_train_config
 from mmssprl.errors import UserError
-from mmssprl.system.locks import hold_output, hold_work_dir
+from mmssprl.system.locks import hold_output, hold_work_dir, is_unused
 from mmssprl.system.outputs import sweep_parts, whole_file
 
 pytestmark = pytest.mark.fault
@@ -97,6 +97,13 @@ def test_a_user_s_file_in_the_place_of_a_lock_stays(tmp_path):
     with hold_output(tmp_path / "out.csv"):
         pass
     assert (tmp_path / ".out.csv.lock").read_text() == "mine"
+
+
+def test_a_folder_with_only_locks_is_unused(tmp_path):
+    (tmp_path / ".bad_images.txt.lock").touch()
+    assert is_unused(tmp_path)
+    (tmp_path / "poetry.lock").touch()
+    assert not is_unused(tmp_path)
 
 
 def test_leftovers_of_ended_processes_are_deleted(tmp_path):

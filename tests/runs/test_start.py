@@ -68,6 +68,20 @@ def test_files_of_a_run_are_written_before_it_trains(planned, events, tmp_path):
     assert result == "own.py"
 
 
+def test_the_config_is_written_last(planned, events, tmp_path, monkeypatch):
+    """A run with a config can be resumed, so all that it reads must exist."""
+    written = []
+    write = start.write_whole
+
+    def note(path, text):
+        written.append(path.name)
+        write(path, text)
+
+    monkeypatch.setattr(start, "write_whole", note)
+    begin(tmp_path / "run", planned)
+    assert written == ["recipe.json", "own.py"]
+
+
 def test_inputs_are_written_before_the_config_that_lets_a_run_resume(planned, events, tmp_path):
     def fail(folder):
         raise OSError("the disk is full")

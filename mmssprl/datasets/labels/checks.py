@@ -47,7 +47,7 @@ def check_labels(data: LabelledData, task: str, *, measured: bool) -> LabelledDa
             f"{min(both)}; remove them from one."
         )
 
-    data.warnings.extend(copy_warnings(data))
+    data = replace(data, warnings=[*data.warnings, *copy_warnings(data)])
     if measured:
         data = _measure(data, task)
     data.warnings.extend(_warnings(data, task))

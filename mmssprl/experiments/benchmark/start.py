@@ -106,7 +106,8 @@ class Benchmark(Experiment[TransferRun]):
 
     def run(self) -> int:
         """Do the missing runs of the plan, and write the tables; return how many failed."""
-        execute_runs(self.planned.waiting, self.jobs)  # if one fails, those that start from it do
+        # If one fails, those that start from it do.
+        execute_runs(self.planned.waiting, self.jobs, self.log)
         return super().run()
 
     def runs(self) -> tuple[TransferRun, ...]:

@@ -17,7 +17,7 @@ from ...engine.history import Record, read_scalars
 from ...errors import UserValueError
 from ...models import HealthPanel, LossTerm, is_pretraining
 from ...probing.probe_file import Probe, name_of, of_the_run
-from ...weights import Source
+from ...weights import RANDOM
 from ...weights.backbone import build_model
 
 Points = tuple[Sequence[float], Sequence[float]]  # the x and y of a curve
@@ -121,7 +121,7 @@ def _probe_lines(probes: Sequence[Probe]) -> dict[str, Points]:
     name = "linear" if probes[0].other_half is None else "found"
     lines: dict[str, Points] = {name: (epochs, [100 * probe.score for probe in own])}
     before = [probe for probe in probes if probe.epoch == 0]
-    if Source.of(own[0].weights).is_random:  # a curve of its own already
+    if own[0].weights == RANDOM:  # a curve of its own already
         before = before[1:]
     for other in before:
         lines[f"{name}, {name_of(other)}"] = (epochs, [100 * other.score] * len(own))
