@@ -15,6 +15,7 @@ from filelock import FileLock
 from helpers.package.default_scope import own_default_scope
 from helpers.package.mmcv_builds import IS_COMPILED
 from helpers.system.no_gpu import HAS_GPU, hidden_gpu
+from mmengine.logging import MMLogger
 
 from mmssprl.system.trusted_modules import named_modules
 
@@ -46,6 +47,15 @@ def no_named_modules() -> Iterator[None]:
     """Forget the modules that a test has named, with which every command would begin."""
     yield
     named_modules.clear()
+
+
+@pytest.fixture(autouse=True)
+def no_closed_streams() -> None:
+    """Remove handlers that write to the captured output of an earlier test."""
+    for logger in MMLogger._instance_dict.values():
+        for handler in [*logger.handlers]:
+            if getattr(getattr(handler, "stream", None), "closed", False):
+                logger.removeHandler(handler)
 
 
 # The scopes that a module's shared fixtures set, and those that a test sets.

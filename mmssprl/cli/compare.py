@@ -1,5 +1,6 @@
 """Compare pre-training methods: `compare`, and `demo`, a small comparison."""
 
+import re
 from pathlib import Path
 
 from ..console.options import given_options
@@ -20,6 +21,7 @@ class CompareCommand(Command, CompareOptions):
       python -m mmssprl compare
       python -m mmssprl compare --data photos --methods all --seeds 5 --equal time flops --tune
       python -m mmssprl compare --data photos --methods ssprl my_config.py
+      python -m mmssprl compare --data photos --methods swav distill:dense_weight=0 rows.yaml
     """
 
     def run(self) -> int:
@@ -29,7 +31,7 @@ class CompareCommand(Command, CompareOptions):
             if name not in ("work_dir", "jobs", "dry_run"):
                 value = getattr(self, name)
                 values = [] if value is True else [value] if isinstance(value, str | int) else value
-                words += [f"--{name}", *(Path(str(each)).name for each in values)]
+                words += [f"--{name}", *map(_without_folder, map(str, values))]
         return _run(self, command_line(*words))
 
 
@@ -55,6 +57,13 @@ class DemoCommand(Command, DemoOptions):
             work_dir=self.work_dir,
         )
         return _run(asked, command_line("demo", "--seeds", str(self.seeds)), batch_size=32)
+
+
+def _without_folder(word: str) -> str:
+    """Leave the folder of a file out, and those of absolute paths in a row's values."""
+    if "=" in word:
+        return re.sub(r"(?<==)/[^,]*/", "", word)
+    return Path(word).name
 
 
 def _run(asked: CompareOptions, command: str, batch_size: int = 64) -> int:

@@ -29,6 +29,19 @@ def test_the_report_names_what_changes_its_tables(asked, tmp_path):
     assert beside == {"batch_size": 64, "command": expected}  # no folder of this machine
 
 
+@pytest.mark.parametrize(
+    ("word", "shown"),
+    [
+        ("folder/rows.yaml:pooled", "rows.yaml:pooled"),
+        ("distill:teacher=timm/resnet50,epochs=3", "distill:teacher=timm/resnet50,epochs=3"),
+        ("distill:teacher=/home/me/t.pth,epochs=3", "distill:teacher=t.pth,epochs=3"),
+    ],
+)
+def test_the_report_names_rows_without_folders(word, shown, asked):
+    assert main(["compare", "--methods", word]) == 0
+    assert asked[1]["command"] == f"python -m mmssprl compare --methods {shown}"
+
+
 def test_the_demo_is_a_comparison_of_equal_time(asked):
     assert main(["demo", "--seeds", "2"]) == 0
     options, beside = asked

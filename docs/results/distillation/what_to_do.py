@@ -84,7 +84,7 @@ def of_rows(
     key = {"split": "test", "row": row}
     made_by = f"mmssprl compare --methods rows.yaml:{row}"
     if row == "frozen-224px":
-        made_by = "mmssprl probe lite:lite0 --image-px 224"
+        made_by = "mmssprl probe lite:lite0 COREL5K --image-px 224"
     return Row(title, network, made_by, yours, OWN, key, tuned or {})
 
 

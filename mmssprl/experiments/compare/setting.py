@@ -114,12 +114,13 @@ def _data_options(setting: CompareSetting, row: Row, images: TrainingImages) -> 
         "train_dataloader.dataset.ann_file": str(images.list_file),
     }
     maps_key = hook_key(cfg, "TeacherHook", "folder")
-    if maps_key is not None:  # all runs share its maps
-        name = f"{images.list_file.stem}_{row.method.key}"
-        if row.differs:  # another teacher, or other components of its maps
+    if maps_key is not None:  # all rows with one teacher share its maps
+        owner = row.method.key
+        if row.differs:  # perhaps another teacher, or other components of its maps
             size = cfg.model.get("anchor_neck", cfg.model.neck).out_channels
-            name += f"-{digest([hook_value(cfg, 'TeacherHook', 'teacher'), size])[:8]}"
-        options[maps_key] = str(images.list_file.with_name(name))
+            owner = f"teacher-{digest([hook_value(cfg, 'TeacherHook', 'teacher'), size])[:8]}"
+        folder = images.list_file.with_name(f"{images.list_file.stem}_{owner}")
+        options[maps_key] = str(folder)
     return options
 
 

@@ -9,8 +9,10 @@ from helpers.features.probe_folders import write_coco
 
 from mmssprl.errors import UserValueError
 from mmssprl.experiments.compare.rows import choose_rows, read_row
+from mmssprl.experiments.compare.setting import run_options
 from mmssprl.pretraining.methods import BY_KEY
 
+MAPS = "custom_hooks.2.folder"
 FILE = """
 - name: cells
   method: distill
@@ -126,14 +128,14 @@ def test_a_wrong_file_is_refused(text, message, tmp_path):
 def test_a_wrong_value_is_refused_before_any_training(word, message, tmp_path):
     data = write_coco(tmp_path)
     with pytest.raises(ValueError, match=message):
-        assert comparison(tmp_path / "work", data, methods=[word]).images
+        comparison(tmp_path / "work", data, methods=[word]).plan()
 
 
 def test_rows_are_run_and_tabled_by_their_names(tmp_path, monkeypatch):
     work = tmp_path / "work"
     asked = {"methods": ["swav:epochs=2,share=0.5,head.epsilon=0.1"], "seeds": 1, "epochs": 6}
     found = comparison(work, write_coco(tmp_path), equal=("epochs",), **asked)
-    assert found.images
+    found.plan()
     pretend(monkeypatch, lambda run: 0.2)
     found.run()
     name = "swav-epochs=2,share=0.5,head.epsilon=0.1"
@@ -151,3 +153,17 @@ def test_rows_are_run_and_tabled_by_their_names(tmp_path, monkeypatch):
     settings = json.loads((own.folder / "settings.json").read_text())
     assert read_row(settings).model.head.epsilon == 0.1
     assert "model.head.epsilon" not in options
+
+
+def test_rows_with_one_teacher_share_its_maps(tmp_path):
+    words = [f"distill:teacher=timm/resnet10t,dense_weight={weight}" for weight in (0, 1)]
+    words += ["distill", "distill:teacher=timm/resnet18"]
+    found = comparison(tmp_path / "work", write_coco(tmp_path), methods=words, dry_run=True)
+    found.plan(writes=False)
+    folders = {}
+    for key, row in found.methods.items():
+        images = found.images_of(row, "test")
+        folders[key] = run_options(found.setting, row, images=images, epochs=1).get(MAPS)
+    *_, first, second, other = folders.values()
+    assert first == second != other
+    assert folders["distill"].endswith("lists/images_of_test_runs_distill")
