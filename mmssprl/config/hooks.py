@@ -45,6 +45,8 @@ def add_hook(cfg: Config, name: str, **fields: Any) -> None:
 
 def remove_hooks(cfg: Config, *names: str) -> None:
     """Remove all hooks of these classes."""
+    kept = hooks_of(cfg)
+    for name in names:
+        kept = [hook for hook in kept if not is_named(hook, name)]
     if hooks_of(cfg):
-        kept = [hook for hook in hooks_of(cfg) if not any(is_named(hook, name) for name in names)]
         cfg.custom_hooks = kept

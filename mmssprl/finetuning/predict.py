@@ -1,11 +1,12 @@
 """Predict a folder of images with a fine-tuned model, and write the predictions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from mmengine.config import Config
 from mmengine.dataset import Compose, pseudo_collate
 from mmengine.registry import DefaultScope
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ from ..system.locks import is_unused
 from ..system.outputs import check_folder, whole_file, write_whole
 from .config import task_of
 from .model import load_model
-from .tasks.task import written_names
+from .tasks.task import Task, written_names
 
 _READS_FILES = (
     "mmssprl.LoadImage",
@@ -75,25 +76,9 @@ def predict(
     about = f"{task.name}, {len(task.classes)} classes, {len(names)} images, {checkpoint}"
     log(f"{about}, model read from {cfg.filename}")
 
-    bad: list[str] = []
-    predictions: dict[str, Any] = {}
-    picture_of = written_names(names, ".jpg")
     drawn = {names[i] for i in spread(len(names), pictures)}
     with quiet(), DefaultScope.overwrite_default_scope(cfg.default_scope), torch.inference_mode():
-        steps = cfg.test_dataloader.dataset.pipeline
-        pipeline = Compose([step for step in steps if step.type not in _READS_FILES])
-        for index, name in enumerate(watch(names, "predicting", total=len(names))):
-            try:
-                image = source.load(index)
-            except ImageReadError as error:
-                bad.append(str(error))
-                continue
-            (sample,) = model.test_step(pseudo_collate([pipeline(image_fields(image))]))
-            if name in drawn:
-                picture = task.draw(image.permute(1, 2, 0).contiguous().numpy(), sample)
-                _write_picture(out / "pictures" / picture_of[name], picture)
-            predictions[name] = task.read(sample)
-
+        predictions, bad = _predict_all(cfg, model, source, task, drawn, out / "pictures")
     if not predictions:
         raise UserValueError(f"none of {len(names)} images can be read; the first: {bad[0]}")
 
@@ -107,6 +92,30 @@ def predict(
         write_whole(out / "bad_images.txt", "\n".join(bad) + "\n")
         written.append(f"left out {len(bad)} unreadable images: {out / 'bad_images.txt'}")
     return "\n".join(written)
+
+
+def _predict_all(
+    cfg: Config, model: Any, source: Images, task: Task, drawn: Collection[str], folder: Path
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the prediction of each image and what cannot be read; draw some into a folder."""
+    bad: list[str] = []
+    predictions: dict[str, Any] = {}
+    picture_of = written_names(source.names, ".jpg")
+    steps = cfg.test_dataloader.dataset.pipeline
+    pipeline = Compose([step for step in steps if step.type not in _READS_FILES])
+
+    for index, name in enumerate(watch(source.names, "predicting", total=len(source.names))):
+        try:
+            image = source.load(index)
+        except ImageReadError as error:
+            bad.append(str(error))
+            continue
+        (sample,) = model.test_step(pseudo_collate([pipeline(image_fields(image))]))
+        if name in drawn:
+            picture = task.draw(image.permute(1, 2, 0).contiguous().numpy(), sample)
+            _write_picture(folder / picture_of[name], picture)
+        predictions[name] = task.read(sample)
+    return predictions, bad
 
 
 def _write_picture(path: Path, picture: NDArray[np.uint8]) -> None:

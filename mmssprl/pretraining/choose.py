@@ -93,25 +93,30 @@ def choose_recipe(
     )
     _check_method(recipe)
     _set_numbers(recipe)
-    rows = {
-        "views": RecipeRow(views_text(ViewLayout.build(layout)), why_views),
-        "batch": RecipeRow(_batch_text(recipe), why_batch),
-        "epochs": RecipeRow(f"{epochs}, {counted(recipe.num_steps, 'update')}", why_epochs),
-    }
-    recipe.rows = {**_method_row(recipe), **rows, **recipe.rows}
-    if method.learns_from_teacher:
-        why = "sees each image once, before the training"
-        recipe.rows["teacher"] = RecipeRow(str(asked.teacher or SUPERVISED), why)
+
+    views = RecipeRow(views_text(ViewLayout.build(layout)), why_views)
+    recipe.rows = _rows(recipe, views, why_batch, why_epochs)
     return recipe
 
 
-def _method_row(recipe: Recipe) -> dict[str, RecipeRow]:
-    """Return the row of a method that was not asked for."""
+def _rows(
+    recipe: Recipe, views: RecipeRow, why_batch: str, why_epochs: str
+) -> dict[str, RecipeRow]:
+    """Return the rows of a recipe, in the order in which they are printed."""
     method = recipe.method
-    if recipe.asked.method:
-        return {}
-    why = "a teacher is given" if method.learns_from_teacher else WHY_DEFAULT
-    return {"method": RecipeRow(method.title, why)}
+    rows: dict[str, RecipeRow] = {}
+    if not recipe.asked.method:
+        why = "a teacher is given" if method.learns_from_teacher else WHY_DEFAULT
+        rows["method"] = RecipeRow(method.title, why)
+    rows["views"] = views
+    rows["batch"] = RecipeRow(_batch_text(recipe), why_batch)
+    num_steps = counted(recipe.num_steps, "update")
+    rows["epochs"] = RecipeRow(f"{recipe.epochs}, {num_steps}", why_epochs)
+    rows |= recipe.rows
+    if method.learns_from_teacher:
+        why = "sees each image once, before the training"
+        rows["teacher"] = RecipeRow(str(recipe.asked.teacher or SUPERVISED), why)
+    return rows
 
 
 def _choose_method(asked: PretrainOptions) -> Method:
@@ -233,7 +238,9 @@ def choose_views(
         )
     if image_px == own["image_px"] and step_px == SIZE_STEP_PX:
         return own, reason
-    scale, levels = image_px / own["image_px"], []
+
+    scale = image_px / own["image_px"]
+    levels = []
     for level in own["levels"]:
         patch_px = rounded(level["patch_px"] * scale)
         resize_px = math.ceil(patch_px * level["resize_px"] / level["patch_px"])

@@ -122,8 +122,10 @@ def _set_probe(recipe: Recipe) -> None:
 
 
 def _values(recipe: Recipe, images: UnlabeledImages) -> dict[str, Any]:
-    asked, on_gpu = recipe.asked.num_workers, recipe.on_gpu
-    num_workers = reading_processes(recipe.num_devices) if asked is None else asked
+    on_gpu = recipe.on_gpu
+    num_workers = recipe.asked.num_workers
+    if num_workers is None:
+        num_workers = reading_processes(recipe.num_devices)
     line_steps = GPU_LOG_STEPS if on_gpu else max(1, recipe.num_steps // CPU_LOG_LINES)
     return {
         "train_dataloader.num_workers": num_workers,
@@ -179,7 +181,8 @@ def _set_normalisation(recipe: Recipe) -> None:
 
 def _set_channels(recipe: Recipe, found: Channels) -> None:
     """Set the channels in the config, and add their row; a continued run keeps its numbers."""
-    cfg, own = recipe.cfg, recipe.cfg.model.data_preprocessor
+    cfg = recipe.cfg
+    own = cfg.model.data_preprocessor
     has_teacher = recipe.method.learns_from_teacher or recipe.asked.teacher
     kind = "teacher" if has_teacher else own.type
     if kind != "PyramidPreprocessor":
@@ -223,6 +226,7 @@ def measure_channels(images: UnlabeledImages, wanted: int) -> Channels:
         ends = (values.min(0), values.max(0))
         size = np.full(pixels.channels, len(values))
         parts.append(np.stack([size, values.mean(0, float), values.var(0, float), *ends]))
+
     if failed is not None and not kinds:
         raise failed
     if len(kinds) > 1 or pixels.channels != wanted:
@@ -231,15 +235,24 @@ def measure_channels(images: UnlabeledImages, wanted: int) -> Channels:
             f"all images must have {counted(wanted, 'channel')} of one type, but {found}; correct "
             "channels, or convert or move the files."
         )
-    counts, means, variances, lowest, highest = np.stack(parts, axis=1)  # each (N, C)
+    images.pixels = pixels
+    return _channels(pixels, np.stack(parts, axis=1))
+
+
+def _channels(pixels: Pixels, parts: np.ndarray) -> Channels:
+    """Join the numbers of the images (5, N, C): count, means, variances, lowest, highest."""
+    counts, means, variances, lowest, highest = parts
+    num_images = len(counts)
     (constant,) = np.nonzero(lowest.min(axis=0) == highest.max(axis=0))
     if len(constant):
         raise UserValueError(
-            f"every channel must vary, but channel {constant[0] + 1} of {wanted} is constant in "
-            f"all {counted(len(parts), 'image')}; remove it from the files."
+            f"every channel must vary, but channel {constant[0] + 1} of {pixels.channels} is "
+            f"constant in all {counted(num_images, 'image')}; remove it from the files."
         )
     mean = np.average(means, axis=0, weights=counts)
     std = np.sqrt(np.average(variances + (means - mean) ** 2, axis=0, weights=counts))
-    rounded, deviations = ([float(f"{x:.6g}") for x in each] for each in (mean, std))
-    images.pixels = pixels
-    return Channels(pixels, rounded, deviations, len(parts))
+    return Channels(pixels, _rounded(mean), _rounded(std), num_images)
+
+
+def _rounded(values: np.ndarray) -> list[float]:
+    return [float(f"{value:.6g}") for value in values]
