@@ -15,7 +15,8 @@ import torchvision  # noqa: F401  registers torch.ops.torchvision
 from torch import Tensor
 
 # Not relative: this module's package is mmcv.
-from .errors import UserRuntimeError
+# By its whole name: this file is loaded as `mmcv._ext`.
+from mmssprl.errors import UserRuntimeError
 
 _AVERAGE = 1
 

@@ -156,7 +156,6 @@ class SafeCheckpointHook(CheckpointHook):
         if is_main_process():
             for path in {*before.values()} - {*best.values()}:
                 if self.file_backend.isfile(path):
-                    runner.logger.info(f"removing {path}, no longer the best checkpoint")
                     self.file_backend.remove(path)
 
     def _best_files(self, runner: Runner) -> dict[str, str]:

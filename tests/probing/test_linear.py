@@ -93,7 +93,7 @@ def test_features_that_are_not_finite_are_those_of_the_weights_that_are_named(we
     state = torch.load(other)
     state["bn1.weight"].fill_(3e38)
     torch.save(state, other)
-    with pytest.raises(ValueError, match=f"those of {other} are NaN or infinity; it has diverged"):
+    with pytest.raises(ValueError, match=f"{other} gives NaN or infinity; it has diverged"):
         probe_all([weights, other], voc, FeatureOptions(progress=False))
 
 

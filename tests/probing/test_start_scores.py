@@ -112,7 +112,8 @@ def test_scores_without_labels_have_their_own_columns(spoiled):
 def test_a_run_that_is_worse_than_its_start_is_named(spoiled):
     [log] = spoiled[0].glob("*/*.log")
     [line] = [each for each in log.read_text().splitlines() if CURE in each]
-    assert "weights that it started from: worse than its start" in line
+    assert "points over the weights that" in line
+    assert "worse than its start" in line
     assert diagnose(spoiled[0]).verdict in TROUBLES
 
 

@@ -142,7 +142,7 @@ def test_a_line_names_what_is_left_out(tmp_path, capsys):
 def test_a_pickled_network_is_called_so(tmp_path):
     for content in (torch.nn.Linear(2, 2), {"epoch": 1, "model": torch.nn.Linear(2, 2)}):
         path = save(content, tmp_path / "w.pth", "archive")
-        match = r"w\.pth holds a pickled torch\.nn\.modules\.linear\.Linear, .*state_dict\(\)"
+        match = r"w\.pth holds a pickled torch\.nn\.modules\.linear\.Linear and .*state_dict\(\)"
         with pytest.raises(ValueError, match=match):
             read_state(path)
 
