@@ -15,7 +15,6 @@ import torchvision  # noqa: F401  registers torch.ops.torchvision
 from torch import Tensor
 
 # Not relative: this module's package is mmcv.
-# By its whole name: this file is loaded as `mmcv._ext`.
 from mmssprl.errors import UserRuntimeError
 
 _AVERAGE = 1
