@@ -17,16 +17,28 @@ def units(*shape, seed=0, dtype=torch.float64):
     return F.normalize(torch.randn(*shape, generator=generator, dtype=dtype), dim=-1)
 
 
-@pytest.mark.parametrize("at_once", [2**24, 10], ids=["one part", "10 // 5 = 2"])
-@pytest.mark.parametrize("num_extra", [None, 3])
-def test_equals_the_loops_in_value_and_gradient(num_extra, at_once, monkeypatch):
-    monkeypatch.setitem(info_nce.__globals__, "_LOGITS_AT_ONCE", at_once)
-    query = units(5, 4)
-    positive = units(5, 4, seed=1)
-    negatives = units(7, 4, seed=2)
+@pytest.fixture(params=[2**24, 10], ids=["one part", "10 // 5 = 2"])
+def in_parts(request, monkeypatch):
+    """Logits are computed in one part, or in parts of two queries."""
+    monkeypatch.setitem(info_nce.__globals__, "_LOGITS_AT_ONCE", request.param)
+
+
+@pytest.fixture(params=[None, 3])
+def rows(request, in_parts):
+    """Queries, positives, negatives of all queries, and extra negatives of each query."""
+    num_extra = request.param
     extra = None if num_extra is None else units(5, num_extra, 4, seed=3)
+    return units(5, 4), units(5, 4, seed=1), units(7, 4, seed=2), extra
+
+
+def test_equals_the_loops(rows):
+    query, positive, negatives, extra = rows
     loss = info_nce(query, positive, negatives, temperature=T, extra=extra)
     assert loss.item() == pytest.approx(mean_nce(query, positive, negatives, T, extra), abs=1e-12)
+
+
+def test_the_gradient_equals_finite_differences(rows):
+    query, positive, negatives, extra = rows
     assert torch.autograd.gradcheck(
         lambda q: info_nce(q, positive, negatives, temperature=T, extra=extra),
         query.requires_grad_(),

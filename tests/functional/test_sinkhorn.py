@@ -89,7 +89,7 @@ class LiveMemory(TorchDispatchMode):
         return out
 
 
-def test_two_problems_live_at_most_beside_the_scores_and_kernels_of_all():
+def test_peak_memory_is_all_kernels_plus_two_problems():
     # Queues make problems long: 6 of 2 + 400 rows.
     problems = [cosines(402, 100, seed=seed)[None] for seed in range(6)]
     with LiveMemory(problems) as memory:

@@ -47,7 +47,7 @@ def test_a_method_without_such_numbers_has_none():
     assert PretrainingModel.size_warnings(Config(), size()) == []
 
 
-def test_moco_scales_momentum_queue_neck_and_groups():
+def test_the_numbers_of_moco_by_hand():
     assert MoCo.scaled(contrast(), size()) == {
         "model.momentum": 0.9669,  # over 7 % of 24 x 18 updates: 1 - 1 / 30.24
         "model.queue_length": 512,
@@ -77,7 +77,7 @@ def test_a_queue_has_half_of_the_images_or_one_key_more_than_a_step(num_images, 
 @pytest.mark.parametrize(
     ("batch_size", "num_devices", "groups"), [(64, 1, 4), (6, 1, 2), (7, 1, 1), (8, 2, 1)]
 )
-def test_groups_keep_their_size_and_are_two_at_least(batch_size, num_devices, groups):
+def test_the_number_of_groups_follows_the_batch(batch_size, num_devices, groups):
     few = size(batch_size=batch_size, num_devices=num_devices)
     assert MoCo.scaled(contrast(), few)["model.bn_groups"] == groups
 
@@ -134,7 +134,7 @@ def test_a_long_run_scales_the_published_head_by_its_images():
     }
 
 
-def test_a_network_that_adamw_trains_takes_its_epsilon_and_colours():
+def test_a_network_that_adamw_trains_takes_numbers_of_the_short_form():
     layout = {**VIEWS, "levels": GRIDS}
     values = SSPRL.scaled(
         pyramids(), size(is_short=False, short_form=pyramids(0.02), layout=layout)
