@@ -108,13 +108,16 @@ def test_unfit_files_are_refused(array, words, tmp_path):
         read_as(tmp_path / "a.npy", Pixels(4, "uint16"))
 
 
-def test_cut_off_files_and_tar_files_are_refused(tmp_path):
+def test_cut_off_files_are_refused(tmp_path):
     for name, write in (("a.png", cv2.imwrite), ("b.tif", tifffile.imwrite), ("c.npy", np.save)):
         write(str(tmp_path / name), ramp(3))
         whole = (tmp_path / name).read_bytes()
         (tmp_path / name).write_bytes(whole[: len(whole) // 2])
         with pytest.raises(ImageReadError, match=name):
             read_array(tmp_path / name)
+
+
+def test_tar_files_are_refused(tmp_path):
     (tmp_path / "a.tar").touch()
     with pytest.raises(ValueError, match=r"must be separate files, but got .*a\.tar; unpack"):
         UnlabeledImages(str(tmp_path / "a.tar"), pixels=Pixels(4, "uint8"))

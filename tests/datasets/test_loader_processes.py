@@ -79,7 +79,7 @@ def test_processes_are_used_if_their_batches_just_fit(free, dataset):
         assert loader.num_workers == num_workers
 
 
-def test_all_loaders_and_ranks_share_the_memory(free, monkeypatch):
+def test_the_memory_is_shared_by_the_loaders_of_all_ranks(free, monkeypatch):
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "3")
     for num_bytes, num_workers in ((6 * NEEDED, 2), (6 * NEEDED - 1, 0)):
         free(num_bytes)
@@ -88,16 +88,25 @@ def test_all_loaders_and_ranks_share_the_memory(free, monkeypatch):
         assert [each.num_workers for each in loaders.values()] == [num_workers] * 2
 
 
-def test_one_line_has_the_remedy_and_the_batches_come_without_processes(free):
+@pytest.fixture
+def cramped(free):
+    """A loader without room for its processes, and the lines about it."""
     lines = []
     free(20_000)
     loader = loader_of(persistent_workers=True, timeout=5)
     prepare_loaders({"train_dataloader": loader}, lines.append)
-    assert lines == [
+    return loader, lines
+
+
+def test_too_little_memory_is_one_line_with_its_remedy(cramped):
+    assert cramped[1] == [
         "/dev/shm has 20 kB free, but loader processes (num_workers=2) need 184 kB: images are "
         "read without them, which is slower. In a container, docker run --shm-size=1g makes room."
     ]
-    assert len(list(loader)) == 7
+
+
+def test_batches_come_without_processes_where_memory_is_short(cramped):
+    assert len(list(cramped[0])) == 7
 
 
 def test_a_loader_without_processes_needs_no_shared_memory(free):

@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import pytest
 from helpers.datasets.image_folders import save
@@ -34,7 +35,7 @@ def build(root, **options):
     return DATASETS.build({**config, "data_root": str(root), **options})
 
 
-def test_labels_are_contiguous_sorted_and_without_repeats(root):
+def test_an_image_has_each_label_once_in_order(root):
     dataset = build(root)
     assert dataset.metainfo["classes"] == ("person", "bicycle", "bottle", "toothbrush")
     items = [dataset.get_data_info(i) for i in range(len(dataset))]
@@ -42,7 +43,9 @@ def test_labels_are_contiguous_sorted_and_without_repeats(root):
     names = [str(root / "images" / name) for name in ("c.png", "a.png", "b.png")]
     assert [item["img_path"] for item in items] == names
     assert [dataset.get_cat_ids(i) for i in range(3)] == [[0, 2, 3], [2], []]
-    # Images without labels pass through mmpretrain.
+
+
+def test_an_image_without_labels_passes_through_mmpretrain(root):
     pipeline = [{"type": "LoadImageFromFile"}, {"type": "PackInputs"}]
     batch = default_collate([build(root, pipeline=pipeline)[i] for i in range(3)])
     samples = batch["data_samples"]
@@ -50,9 +53,9 @@ def test_labels_are_contiguous_sorted_and_without_repeats(root):
     assert batch["inputs"].shape == (3, 3, 8, 10)
 
 
-@pytest.fixture
-def voc(tmp_path):
-    root = write_voc(tmp_path)
+@pytest.fixture(scope="module")
+def voc(tmp_path_factory):
+    root = write_voc(tmp_path_factory.mktemp("voc"))
     for name in ("red", "green"):
         (root / f"ImageSets/Main/{name}_trainval.txt").write_text("")
     return root
@@ -80,13 +83,17 @@ class TestVocMultiLabel:
         lists = ["train", "val", "trainval", "car_train", "car_val", "train_train", "train_val"]
         assert listed_classes(lists) == ["car", "train"]
 
-    def test_missing_files_and_unknown_classes(self, voc):
+    def test_an_object_of_an_unknown_class_is_refused(self, voc):
         match = r"000000.xml: objects must be of the 1 classes .*'red'"
         with pytest.raises(ValueError, match=match):
             build_voc(voc, classes=["green"])
+
+    def test_a_missing_split_is_refused(self, voc):
         with pytest.raises(FileNotFoundError, match="no ann_file .*Main/val.txt"):
             build_voc(voc, split="val")
-        for path in (voc / "ImageSets/Main").glob("*_trainval.txt"):
-            path.unlink()
+
+    def test_a_folder_without_lists_of_classes_is_refused(self, voc, tmp_path):
+        left_out = shutil.ignore_patterns("*_trainval.txt")
+        root = shutil.copytree(voc, tmp_path / "VOC2007", ignore=left_out)
         with pytest.raises(ValueError, match="of the 0 classes .* lists <class>_<split>.txt"):
-            build_voc(voc)
+            build_voc(root)

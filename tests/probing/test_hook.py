@@ -207,7 +207,7 @@ def test_the_miou_equals_the_one_of_the_command(masked):
     assert trained.mIoU == pytest.approx(measured.dense.mIoU)
 
 
-def test_a_run_that_has_lost_its_probes_and_an_image_is_resumed(masked, tmp_path):
+def test_a_run_resumes_despite_lost_files(masked, tmp_path):
     data = shutil.copytree(masked[0], tmp_path / "data")
     run = shutil.copytree(masked[1], tmp_path / "run")
     (run / "probe.csv").unlink()

@@ -17,11 +17,17 @@ CPU = {"device": "cpu", "progress": False}
 
 
 @pytest.fixture
-def file(config, photos, tmp_path):
-    """Embeddings of the photographs, of which one cannot be read."""
+def damaged(photos):
+    """The photographs, of which one cannot be read."""
     (photos / "a/0.jpg").write_text("no image")
+    return photos
+
+
+@pytest.fixture
+def file(config, damaged, tmp_path):
+    """Embeddings of the photographs."""
     path = tmp_path / "photos.npz"
-    mmssprl.embed("random", photos, config=config, **CPU).save(path)
+    mmssprl.embed("random", damaged, config=config, **CPU).save(path)
     return path
 
 
@@ -40,20 +46,26 @@ def rewrite(path, **entries):
     np.savez(path, **{key: value for key, value in kept.items() if value is not None})
 
 
-def test_a_file_has_size_times_and_digest_of_each_image_the_unreadable_last(
-    config, photos, file, monkeypatch
-):
-    found = read_embeddings(file)
+def assert_identified(found, photos):
+    """Each image has its size, times and digest, and the unreadable one is the last."""
     names = [*found.names, "a/0.jpg"]
+    assert len(names) == 10
     for name, row in zip(names, found.identities, strict=True):
         status = (photos / name).stat()
         digest = hashlib.blake2b((photos / name).read_bytes(), digest_size=16).digest()
         assert row[:3].tolist() == [status.st_size, status.st_mtime_ns, status.st_ctime_ns]
         assert row[3:].tobytes() == digest
+
+
+def test_a_file_identifies_its_images(photos, file):
+    assert_identified(read_embeddings(file), photos)
+
+
+def test_workers_identify_the_images_of_a_batch(config, damaged, monkeypatch):
     monkeypatch.setattr("mmssprl.features.extract._LEAST_FOR_WORKERS", 1)
     monkeypatch.setattr("mmssprl.features.extract.usable_cores", lambda: 4)
-    in_batches = mmssprl.embed("random", photos, config=config, batch_size=3, **CPU)
-    assert np.array_equal(in_batches.identities, found.identities)
+    in_batches = mmssprl.embed("random", damaged, config=config, batch_size=3, **CPU)
+    assert_identified(in_batches, damaged)
 
 
 def test_images_that_were_replaced_under_their_names_are_refused(photos, search):
@@ -67,7 +79,7 @@ def test_images_that_were_replaced_under_their_names_are_refused(photos, search)
         search(photos)
 
 
-def test_an_image_that_could_not_be_read_and_can_now_is_a_change(photos, search):
+def test_an_image_that_becomes_readable_is_a_change(photos, search):
     write_image(photos / "a/0.jpg", ["red"], 99)
     with pytest.raises(ValueError, match="1 of 10 have changed .*a/0.jpg"):
         search(photos)
@@ -79,13 +91,13 @@ def test_a_copied_folder_stays_valid(photos, search, tmp_path):
     assert [each.cosine for each in search(tmp_path / "copied")] == wanted
 
 
-def test_images_of_equal_size_and_times_are_not_read_again(photos, search, monkeypatch):
+def test_unchanged_images_are_not_read_again(photos, search, monkeypatch):
     monkeypatch.setattr(Images, "read_bytes", None)
     assert search(photos)
 
 
 @pytest.mark.parametrize("kind", ["tar", "list"])
-def test_images_of_a_tar_file_and_of_a_list_are_checked(config, photos, tmp_path, kind):
+def test_images_of_a_tar_file_or_of_a_list_are_checked(config, photos, tmp_path, kind):
     names = sorted(str(path) for path in photos.rglob("*.jpg"))[:4]
     images = tmp_path / "photos.tar"
 

@@ -33,7 +33,7 @@ def neighbors(*args, **options):
     return find(*args, device="cpu", progress=False, **options)
 
 
-def test_embeddings_give_the_same_in_memory_and_of_a_file(config, doubled, tmp_path, monkeypatch):
+def test_kept_embeddings_give_the_same_neighbors(config, doubled, tmp_path, monkeypatch):
     wanted = neighbors("random", doubled, doubled, config=config, num=4)
     model = load_backbone("random", config)
     kept = embed(model, doubled, device="cpu", progress=False)
