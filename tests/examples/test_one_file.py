@@ -13,7 +13,9 @@ pytestmark = pytest.mark.fence
 ONE_FILE = runpy.run_path(str(ROOT / "examples/ssprl_in_one_file.py"))
 
 
-def test_losses_and_gradients_equal_the_packages():
+@pytest.fixture(scope="module")
+def pair():
+    """Both models with equal weights, and the losses of each for the same views."""
     torch.manual_seed(0)
     model = ONE_FILE["SSPRL"]().double()
     levels = [PyramidLevel(*level) for level in ONE_FILE["LEVELS"]]
@@ -27,23 +29,35 @@ def test_losses_and_gradients_equal_the_packages():
     package.backbone.double(), package.neck.double()
     package.backbone.load_state_dict(model.backbone.state_dict())
     package.neck.heads.load_state_dict(model.heads.state_dict())
-    linear = [c.weight for c in (*package.head.prototypes, *package.head.correlation)]
-    for theirs, own in zip(linear, (*model.prototypes, *model.correlation), strict=True):
-        theirs.data.copy_(own)
+    own = (*model.prototypes, *model.correlation)
+    for theirs, mine in zip(linear_of(package.head), own, strict=True):
+        theirs.data.copy_(mine)
     sizes = [(group.num_crops // 2, group.px) for group in layout.groups]
     views = [torch.randn(2, num, 3, 3, px, px, dtype=torch.float64) for num, px in sizes]
-
     terms = model(views)
     expected = package.loss([crops.flatten(0, 1) for crops in views])
+    return model, package, terms, expected
+
+
+def linear_of(head):
+    return [c.weight for c in (*head.prototypes, *head.correlation)]
+
+
+def test_the_losses_equal_the_packages(pair):
+    _, _, terms, expected = pair
     assert terms.keys() == expected.keys()
     for name, term in terms.items():
         torch.testing.assert_close(term.float(), expected[name], rtol=1e-5, atol=1e-6)
 
+
+def test_the_gradients_equal_the_packages(pair):
+    model, package, terms, expected = pair
     sum(terms.values()).backward()
     sum(expected.values()).backward()
     own = [*model.backbone.parameters(), *model.heads.parameters()]
     own += [*model.prototypes, *model.correlation]
-    theirs = [*package.backbone.parameters(), *package.neck.heads.parameters(), *linear]
+    theirs = [*package.backbone.parameters(), *package.neck.heads.parameters()]
+    theirs += linear_of(package.head)
     for mine, other in zip(own, theirs, strict=True):
         # A bias before BatchNorm has no gradient but for rounding.
         error = (mine.grad - other.grad).norm() / other.grad.norm().clamp(min=1e-3)

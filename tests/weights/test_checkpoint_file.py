@@ -22,7 +22,7 @@ def save(content, path, form="archive"):
 
 
 class TestReadState:
-    def test_joins_the_names_of_tensors_and_arrays(self, tmp_path):
+    def test_joins_the_names_of_nested_arrays(self, tmp_path):
         state = {"a": torch.ones(1), "b": np.array([1, 2], ">f4"), "c": "text", "d": np.array("x")}
         content = {"epoch": 3, "model": state, "best": torch.tensor(0.5), "x": {1: torch.ones(1)}}
         read = read_state(save(content, tmp_path / "w.pkl"))  # an archive, whatever it is called
@@ -39,7 +39,7 @@ class TestReadState:
 class TestCheckpoints:
     @pytest.mark.parametrize("mmap", [False, True])
     @pytest.mark.parametrize("form", FORMS)
-    def test_files_of_mmengine_and_other_projects(self, tmp_path, form, mmap):
+    def test_files_of_several_projects(self, tmp_path, form, mmap):
         """With the histories of mmengine, and the options of DINO and MAE."""
         buffer = HistoryBuffer([1.0, 2.0], [1, 3])
         content = {

@@ -175,7 +175,7 @@ RESNET_50 = r"ssprl-released_resnet50_2xb64-coslr-200e_coco.py.*\d+ missing.*con
         ("gone.py", "gone.py", FileNotFoundError),
     ],
 )
-def test_heads_and_configs_that_do_not_fit_are_refused(
+def test_a_config_that_does_not_fit_the_weights_is_refused(
     name, match, error, released, config, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)  # no checkout: the name is that of the shipped config

@@ -96,7 +96,7 @@ def assert_is(state, trunk):
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_convert_and_every_command_read_the_same_backbone(name, trunk, tmp_path, capsys):
+def test_every_command_reads_the_same_backbone(name, trunk, tmp_path, capsys):
     prefix, *others = prefixes_of(name)
     file = write_layout(name, trunk, tmp_path)
     has_counters = name not in WITHOUT_COUNTERS

@@ -49,7 +49,7 @@ def as_published(network):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_files_of_the_authors_and_of_timm_give_the_same_features(name, tmp_path):
+def test_published_files_give_the_features_of_timms_networks(name, tmp_path):
     torch.manual_seed(1)
     network = TimmBackbone(name, options=SMALL).eval()
     file = tmp_path / "published.pth"

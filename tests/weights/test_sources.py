@@ -97,7 +97,7 @@ class TestRandom:
         refuse_random(["a.b:c", "w.pth"])
 
 
-def test_sources_and_targets_import_no_torch():
+def test_what_a_parser_needs_imports_no_torch():
     code = (
         "import sys; from mmssprl.weights import TARGETS, Source; assert 'torch' not in sys.modules"
     )

@@ -174,7 +174,7 @@ class TestNoCodeRuns:
             read_checkpoint(path)
         assert not (tmp_path / SPRUNG).exists()
 
-    def test_and_nothing_of_a_value_is_kept(self, tmp_path):
+    def test_as_nothing_of_a_value_is_kept(self, tmp_path):
         content = {"value": VALUES["plain object"], "state": Slotted(), "path": VALUES["path"]}
         read = read_checkpoint(save(content, tmp_path / "w.pth", "archive"))
         assert all(isinstance(value, StandIn) for value in read.values())
