@@ -107,7 +107,7 @@ RATES = {
 
 @pytest.mark.parametrize("method", [key for key in METHODS if key != "distill"])
 @pytest.mark.parametrize("data", SMALL)
-def test_small_recipe_shares_data_network_and_photometrics_with_ssprl(method, data):
+def test_a_small_recipe_is_ssprls_but_for_the_methods_numbers(method, data):
     ours = load(f"{method}_{data}")
     base = load(f"ssprl_{data}")
     kind = {"type": "PastePreprocessor"} if method == "insloc" else {}

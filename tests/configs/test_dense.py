@@ -174,12 +174,20 @@ def test_mask_rcnn_trains_every_parameter():
     assert (box_head.num_classes, mask_head.num_classes) == (80, 80)
 
 
+@pytest.fixture(scope="module")
+def fcn():
+    return built(FCN)
+
+
 @pytest.mark.full
-def test_fcn_dilates_and_trains_every_parameter():
-    model = built(FCN)
+def test_fcn_trains_every_parameter(fcn):
     # Two convolutions and the one after the concatenation; one.
-    assert (num_norms(model.decode_head), num_norms(model.auxiliary_head)) == (3, 1)
-    backbone = revert_sync_batchnorm(model.backbone)
+    assert (num_norms(fcn.decode_head), num_norms(fcn.auxiliary_head)) == (3, 1)
+
+
+@pytest.mark.full
+def test_fcn_dilates_its_last_stages(fcn):
+    backbone = revert_sync_batchnorm(fcn.backbone)
     stages = [getattr(backbone, name) for name in backbone.res_layers]
     # contract_dilation: the first block of a dilated stage has half of its dilation.
     dilations = [block.conv2.dilation[0] for block in chain(*stages)]

@@ -78,13 +78,22 @@ def test_linear_rate_is_a_cosine_over_all_iterations():
     np.testing.assert_allclose(found, cosine[:, None], rtol=1e-6)
 
 
-def test_semi_supervised_rates_fall_at_epochs_12_and_16_and_gradients_are_clipped():
+@pytest.fixture(scope="module")
+def semi_supervised():
     cfg = Config.fromfile(next(BENCHMARKS.glob("semisup/semisup-1percent_resnet50*.py")))
-    model = build(cfg)
+    return cfg, build(cfg)
+
+
+def test_semi_supervised_rates_fall_at_two_epochs(semi_supervised):
+    cfg, model = semi_supervised
     found = learning_rates(cfg, model)
     first = [0.1 if name.startswith("head.") else 0.001 for name, _ in model.named_parameters()]
     factors = np.repeat([1, 0.2, 0.04], [12 * 4, 4 * 4, 4 * 4])
     np.testing.assert_allclose(found, np.outer(factors, first))
+
+
+def test_semi_supervised_gradients_are_clipped(semi_supervised):
+    cfg, model = semi_supervised
     parts = ["backbone", "head"]  # test_hooks.py: each is clipped on its own
     assert cfg.custom_hooks == [{"type": "ClipGradientsHook", "modules": parts, "max_norm": 10}]
     assert [name for name, _ in model.named_children() if name in parts] == parts

@@ -41,7 +41,7 @@ def test_the_small_form_of_the_method_itself_is_its_file(size):
 
 
 @pytest.mark.parametrize("name", CONFIGS + OTHERS)
-def test_builds_and_takes_one_step_on_its_own_views(name, monkeypatch):
+def test_takes_one_step_on_its_own_views(name, monkeypatch):
     assert len(FILES) >= 12
     cfg = load(name)
     model, data = model_and_batch(cfg, max(2, cfg.model.get("bn_groups") or 1))

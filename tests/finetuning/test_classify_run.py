@@ -1,7 +1,7 @@
 import io
 import json
 import re
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -28,28 +28,46 @@ def run(tmp_path_factory):
     return folder / "run", console.getvalue(), argv
 
 
-def test_it_learns_scores_each_class_and_names_the_best_epoch(run):
-    folder, text, _ = run
-    scores = json.loads((folder / "scores.json").read_text())
+def scores_of(run):
+    return json.loads((run[0] / "scores.json").read_text())
+
+
+def test_it_learns_to_classify(run):
+    scores = scores_of(run)
     assert scores["accuracy"] > 80
     assert (scores["num_train"], scores["num_val"]) == (24, 6)
-    assert set(scores["per_class"]) == {"disc", "square"}
-    rows = csv_rows(folder / "scores.csv")
+    assert f"val, last epoch: accuracy {scores['accuracy']:.1f} %" in run[1]
+
+
+def test_each_class_is_scored(run):
+    assert set(scores_of(run)["per_class"]) == {"disc", "square"}
+    rows = csv_rows(run[0] / "scores.csv")
     found = [(row["class"], row["train images"], row["val images"]) for row in rows]
     assert found == [("disc", "12", "3"), ("square", "12", "3")]
-    assert f"val, last epoch: accuracy {scores['accuracy']:.1f} %" in text
+
+
+def test_each_epoch_is_a_line(run):
+    text = run[1]
     epochs = re.findall(r"^epoch (\d)\.00/6  loss [\d.]+  .* images/s", text, re.MULTILINE)
     assert epochs == list("123456")
     assert re.search(r"^epoch 1\.00/6  val accuracy [\d.]+ %  the best so far$", text, re.MULTILINE)
-    best = scores["best"]
+    assert not any(name in text for name in ("site-packages", "mmengine", "mmcv", "Loading"))
+
+
+def test_the_best_epoch_is_named(run):
+    text = run[1]
+    best = scores_of(run)["best"]
     found = [float(x) for x in re.findall(r"val accuracy ([\d.]+) %", text)]
     assert best["epoch"] == 1 + found.index(max(found))
     assert best["score"] == pytest.approx(max(found), abs=0.05)
     assert best["file"] == f"best_accuracy_top1_epoch_{best['epoch']}.pth"
     assert f"best epoch: {best['epoch']}, {best['score']:.1f} %" in text
+
+
+def test_all_planned_updates_are_done(run):
+    folder, text, _ = run
     planned = int(re.search(r" 6, (\d+) updates", text)[1])
     assert max(line["iter"] for line in logged(folder) if "loss" in line) == planned
-    assert not any(name in text for name in ("site-packages", "mmengine", "mmcv", "Loading"))
 
 
 def test_the_work_dir_holds_everything(run):
@@ -65,27 +83,58 @@ def test_the_work_dir_holds_everything(run):
     assert str(folder / "predictions.png") in text
 
 
-def test_a_finished_run_is_refused_or_scored_again_and_not_trained(run, capsys):
+def resume(run, weights=None, data=None):
+    """Call `finetune --resume` for the run; return its exit code."""
     folder, _, argv = run
-    assert main(argv) == 2
+    words = [argv[0], weights or argv[1], data or argv[2], *argv[3:5]]
+    return main([*words, "--work-dir", str(folder), "--resume"])
+
+
+@contextmanager
+def config_of(run, change):
+    """Let the run have a changed config for a while."""
+    path = run[0] / "classify.py"
+    text = path.read_text()
+    path.write_text(change(text))
+    try:
+        yield
+    finally:
+        path.write_text(text)
+
+
+def test_a_used_work_dir_is_refused(run, capsys):
+    assert main(run[2]) == 2
     assert "work_dir" in capsys.readouterr().err
+
+
+def test_a_finished_run_is_scored_again_without_training(run):
+    folder, _, argv = run
     before = (folder / "scores.json").read_text()
     trained = (folder / "epoch_6.pth").stat().st_mtime_ns
-    weights = str(Path(argv[1]).parent)  # in place of the file
-    assert main([argv[0], weights, *argv[2:5], "--work-dir", str(folder), "--resume"]) == 0
+    assert resume(run, weights=str(Path(argv[1]).parent)) == 0  # in place of the file
     assert (folder / "scores.json").read_text() == before
     assert (folder / "epoch_6.pth").stat().st_mtime_ns == trained
-    assert main([*argv, "--resume"]) == 2
+
+
+def test_resuming_refuses_options_that_the_config_decides(run, capsys):
+    assert main([*run[2], "--resume"]) == 2
     assert "leave epochs, lr, image_px out" in capsys.readouterr().err
-    for other, what in (([argv[1], str(folder)], "data"), (["random", argv[2]], "weights")):
-        assert main([argv[0], *other, *argv[3:5], "--work-dir", str(folder), "--resume"]) == 2
-        assert f"own {what}, /" in capsys.readouterr().err
-    config = folder / "classify.py"
-    text = config.read_text()
-    config.write_text(f"{text}\nfinetuning.pop('of_class')\n")
-    assert main([*argv[:5], "--work-dir", str(folder), "--resume"]) == 2
+
+
+def test_resuming_refuses_other_data(run, capsys):
+    assert resume(run, data=str(run[0])) == 2
+    assert "own data, /" in capsys.readouterr().err
+
+
+def test_resuming_refuses_other_weights(run, capsys):
+    assert resume(run, weights="random") == 2
+    assert "own weights, /" in capsys.readouterr().err
+
+
+def test_resuming_refuses_a_run_of_an_older_version(run, capsys):
+    with config_of(run, lambda text: f"{text}\nfinetuning.pop('of_class')\n"):
+        assert resume(run) == 2
     assert "is of an older version; start it in another work_dir" in capsys.readouterr().err
-    config.write_text(text)
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +184,7 @@ def test_predict_refuses_a_used_folder(predicted, capsys):
     assert "out must be a new or empty folder" in capsys.readouterr().err
 
 
-def test_predict_takes_a_checkpoint_and_one_image(run, predicted, tmp_path):
+def test_predict_scores_one_image_by_a_checkpoint(run, predicted, tmp_path):
     image = str(predicted.photographs / "day 1" / "IMG.PNG")
     out = tmp_path / "one"
     words = [str(run[0] / "epoch_6.pth"), image, "--out", str(out), "--pictures", "0"]
@@ -152,42 +201,62 @@ def test_predict_refuses_weights_of_another_command(run, predicted, tmp_path, ca
     assert not out.exists()
 
 
-def test_a_run_whose_config_reads_by_mmcv_is_scored_and_predicts_as_before(run, tmp_path):
-    folder, _, argv = run
-    config = folder / "classify.py"
-    scores = (folder / "scores.json").read_text()
-    text = config.read_text()
+def by_mmcv(text):
+    """The config of an older run, whose images mmcv reads."""
     older = text.replace("mmssprl.LoadImage", "LoadImageFromFile")
     assert older.count("LoadImageFromFile") >= 2
+    return older
+
+
+def test_a_run_with_a_config_for_mmcv_is_scored_as_before(run):
+    before = (run[0] / "scores.json").read_text()
+    with config_of(run, by_mmcv):
+        assert resume(run) == 0
+    assert (run[0] / "scores.json").read_text() == before
+
+
+def test_a_run_with_a_config_for_mmcv_predicts_as_before(run, tmp_path):
     write_image(tmp_path / "photographs" / "1.png", 50)
-    predict = ["predict", str(folder), str(tmp_path / "photographs"), "--pictures", "0", "--out"]
+    predict = ["predict", str(run[0]), str(tmp_path / "photographs"), "--pictures", "0", "--out"]
     assert main([*predict, str(tmp_path / "by ours")]) == 0
-    config.write_text(older)
-    try:
-        assert main([*argv[:5], "--work-dir", str(folder), "--resume"]) == 0
+    with config_of(run, by_mmcv):
         assert main([*predict, str(tmp_path / "by mmcv")]) == 0
-    finally:
-        config.write_text(text)
-    assert (folder / "scores.json").read_text() == scores
     found, wanted = (csv_rows(tmp_path / by / "scores.csv") for by in ("by mmcv", "by ours"))
     assert found == wanted
 
 
-def test_the_report_has_scores_confusions_and_next_commands(run, capsys):
-    folder, text, _ = run
-    assert f"report: {folder / 'report.html'}" in text
-    page = Page(folder / "report.html")
+@pytest.fixture(scope="module")
+def page(run):
+    return Page(run[0] / "report.html")
+
+
+def test_the_report_has_these_sections(run, page):
+    assert f"report: {run[0] / 'report.html'}" in run[1]
     assert page.sections() == [
         *("summary", "recipe", "curves", "classes", "confusion", "pictures", "next")
     ]
-    scores = json.loads((folder / "scores.json").read_text())
+
+
+def test_the_accuracy_follows_from_the_confusions(run, page):
+    scores = scores_of(run)
     right = sum(row[i] for i, row in enumerate(scores["confusion"]))
     assert sum(map(sum, scores["confusion"])) == 6
     assert 100 * right / 6 == pytest.approx(scores["accuracy"])
     assert f"accuracy {scores['accuracy']:.1f} %" in page.text("summary")
+
+
+def test_the_report_says_the_size_of_images(page):
     assert "32 px" in page.text("recipe")
-    assert all(image["src"].startswith("data:image/") for image in page.of("img"))
-    before = (folder / "report.html").read_text()
-    assert main(["report", str(folder)]) == 0
+
+
+def test_the_report_holds_its_pictures(page):
+    images = page.of("img")
+    assert images
+    assert all(image["src"].startswith("data:image/") for image in images)
+
+
+def test_the_command_report_makes_the_same_page(run):
+    before = (run[0] / "report.html").read_text()
+    assert main(["report", str(run[0])]) == 0
     made = re.compile("Made .* by")
-    assert made.sub("", (folder / "report.html").read_text()) == made.sub("", before)
+    assert made.sub("", (run[0] / "report.html").read_text()) == made.sub("", before)

@@ -23,7 +23,7 @@ def steps_of(cfg, split):
     return {step.type: step for step in cfg[f"{split}_dataloader"].dataset.pipeline}
 
 
-def test_pipelines_and_heads_of_a_detector(tmp_path, monkeypatch):
+def test_the_config_of_a_detector(tmp_path, monkeypatch):
     data = find_labels(write_coco(tmp_path / "data"), "detect")
     monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
     cfg, _ = finetune_config("random", data, "detect", FinetuneOptions(image_px=96, freeze=True))
@@ -36,11 +36,21 @@ def test_pipelines_and_heads_of_a_detector(tmp_path, monkeypatch):
     assert cfg.test_evaluator.metric == ["bbox", "segm"]
 
 
-def test_pipelines_and_heads_of_a_segmentation(tmp_path, monkeypatch):
-    data = find_labels(write_coco(tmp_path / "data"), "segment")
-    for num_gpus in (0, 1):
-        monkeypatch.setattr("torch.cuda.device_count", lambda num=num_gpus: num)
-        cfg, _ = finetune_config("random", data, "segment", FinetuneOptions(image_px=64))
+@pytest.fixture(scope="module")
+def segmentation(tmp_path_factory):
+    """Labels of a segmentation, and its configs without a GPU and with one."""
+    data = find_labels(write_coco(tmp_path_factory.mktemp("segmentation") / "data"), "segment")
+    configs = []
+    with pytest.MonkeyPatch.context() as patch:
+        for num_gpus in (0, 1):
+            patch.setattr("torch.cuda.device_count", lambda num=num_gpus: num)
+            cfg, _ = finetune_config("random", data, "segment", FinetuneOptions(image_px=64))
+            configs.append(cfg)
+    return data, configs
+
+
+def test_the_config_of_a_segmentation(segmentation):
+    for num_gpus, cfg in enumerate(segmentation[1]):
         train = steps_of(cfg, "train")
         test = steps_of(cfg, "test")
         assert train["RandomResize"].scale == test["Resize"].scale == (256, 64)
@@ -50,6 +60,10 @@ def test_pipelines_and_heads_of_a_segmentation(tmp_path, monkeypatch):
         own = cfg.model.data_preprocessor  # ImageNet's, in RGB, of images that are read as BGR
         assert (own.mean, own.std) == ([123.675, 116.28, 103.53], [58.395, 57.12, 57.375])
         assert own.bgr_to_rgb
+
+
+def test_labels_of_a_segmentation_are_read_by_its_pipeline(segmentation, tmp_path):
+    data, [_, cfg] = segmentation
     write_labels(data, tmp_path / "labels", "segment")
     set_label_files(cfg, tmp_path / "labels")
     about = cfg.train_dataloader.dataset
@@ -58,9 +72,9 @@ def test_pipelines_and_heads_of_a_segmentation(tmp_path, monkeypatch):
     assert {*np.unique(dataset[0]["gt_seg_map"])} == {0, 2}  # a disc
 
 
-@pytest.fixture
-def labels(tmp_path):
-    return find_labels(write_class_folders(tmp_path / "data"), "classify")
+@pytest.fixture(scope="module")
+def labels(tmp_path_factory):
+    return find_labels(write_class_folders(tmp_path_factory.mktemp("labels") / "data"), "classify")
 
 
 def test_a_network_of_timm_classifies_with_its_own_normalisation(labels, tmp_path, monkeypatch):
@@ -99,19 +113,38 @@ def test_weights_that_fit_the_usual_backbone_bring_their_normalisation(labels, t
     assert beside[0].model.data_preprocessor.mean == [1, 2, 3]
 
 
-def test_the_backbone_is_that_of_the_weights_and_label_files_move(labels, tmp_path):
-    weights = write_weights(tmp_path / "weights")
+@pytest.fixture(scope="module")
+def classification(labels, tmp_path_factory):
+    """The config of a frozen narrow backbone, and its weights."""
+    weights = str(write_weights(tmp_path_factory.mktemp("narrow") / "weights"))
     asked = FinetuneOptions(image_px=48, freeze=True)
-    cfg, _ = finetune_config(str(weights), labels, "classify", asked)
+    cfg, _ = finetune_config(weights, labels, "classify", asked)
+    return cfg, weights
+
+
+def test_the_backbone_follows_the_weights(classification):
+    cfg, weights = classification
     head = cfg.model.head
     assert (cfg.model.frozen_backbone, cfg.model.backbone.base_channels) == (True, 8)
     assert (head.type, head.in_channels, head.num_classes) == ("LinearClsHead", 32, 2)
-    assert cfg.weights == str(weights)
-    # Nothing is left over that only helped to write the base configs.
-    assert not {"base_lr", "of_one_label", "train_pipeline", "loader"} & set(cfg.keys())
+    assert cfg.weights == weights
+
+
+def test_helpers_of_the_base_configs_are_left_out(classification):
+    assert not {"base_lr", "of_one_label", "train_pipeline", "loader"} & set(
+        classification[0].keys()
+    )
+
+
+def test_pipelines_follow_the_size_of_images(classification):
+    cfg, _ = classification
     assert cfg.train_dataloader.dataset.pipeline[1].scale == 48
     assert cfg.val_dataloader.dataset.pipeline[1].scale == 55
     assert cfg.val_dataloader.dataset.pipeline[2].crop_size == 48
+
+
+def test_label_files_move(classification, labels, tmp_path):
+    cfg, _ = classification
     for folder in (tmp_path / "first", tmp_path / "second"):
         set_label_files(cfg, folder)
     dataset = cfg.train_dataloader.dataset
@@ -174,7 +207,7 @@ def head_lr_of(wrapper):
     ],
     ids=str,
 )
-def test_numbers_are_as_asked_or_follow_images_devices_and_weights(asked, chosen):
+def test_numbers_follow_the_training_unless_asked(asked, chosen):
     found = numbers(**asked)
     assert chosen.items() <= found.items()
 

@@ -122,7 +122,7 @@ class TestDetect:
         assert (both[:, :400] != alone).any()
 
     @pytest.mark.parametrize("side", [2, 18])
-    def test_names_are_readable_and_inside_whatever_the_size_of_a_box(self, task, side):
+    def test_a_name_is_legible_inside_the_picture_whatever_its_box(self, task, side):
         sample = detections([[46 - side, 38 - side, 46, 38]], [0], [0.9])
         drawn = task.draw(np.full((40, 48, 3), 90, np.uint8), sample)  # 333 x 400 px
         name = (drawn < 30).all(2)  # mmdet's black ground of the letters
