@@ -28,7 +28,7 @@ SLOW = [
 
 
 @pytest.mark.parametrize("name", [*CHEAP, *SLOW, DETECTORS])
-def test_trains_and_is_exported_in_its_own_format(name, tmp_path):
+def test_a_trained_backbone_is_exported_in_its_own_format(name, tmp_path):
     cfg = config_of(choose(**CPU, backbone=name, image_px=PX, epochs=2, batch_size=2))
     model = MODELS.build(cfg.model)
     model.on_training_length(2)
@@ -55,7 +55,7 @@ def test_trains_and_is_exported_in_its_own_format(name, tmp_path):
 
 @torch.no_grad()
 @pytest.mark.parametrize("name", [*BACKBONES, "timm/test_resnet"])
-def test_channels_and_map(name):
+def test_the_output_is_as_described(name):
     known = find_backbone(name, {64, 48}, 5)
     backbone = MODELS.build(dict(known.cfg))
     backbone.eval()

@@ -1,3 +1,7 @@
+import io
+from contextlib import redirect_stdout
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import tifffile
@@ -68,36 +72,57 @@ def test_images_that_cannot_be_trained_on_are_refused_in_one_line(
     assert "\n" not in str(error.value)
 
 
-def test_a_run_on_four_channels_is_trained_and_used(tmp_path, monkeypatch, capsys):
-    stub_pace(monkeypatch)
-    for place in ("probing.probe_file", "reporting.summary"):  # features of noise are worth nothing
-        monkeypatch.setattr(f"mmssprl.{place}.propose", lambda path, _: Proposal(str(path), True))
-    images = tmp_path / "images"
-    run = tmp_path / "run"
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run on four channels, probed by the folders of its images, and what it printed."""
+    folder = tmp_path_factory.mktemp("four_channels")
+    images = folder / "images"
     for i, name in enumerate("ab"):  # of each 5 train the probe, which takes no fewer
         write(images / name, 6, seed=i)
-        write(tmp_path / "gray" / name, 6, seed=i, channels=1, dtype="uint8")
-    words = ["pretrain", str(images), "--work-dir", str(run), "--probe", str(images)]
+    words = ["pretrain", str(images), "--work-dir", str(folder / "run"), "--probe", str(images)]
     new = "--channels 4 --backbone resnet18 --method byol --image-px 32 --batch-size 6 --epochs 1"
-    assert main([*words, *new.split(), "--num-workers", "1"]) == 0
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as console:
+        stub_pace(patch)
+        for place in ("probing.probe_file", "reporting.summary"):  # features of noise are worthless
+            patch.setattr(f"mmssprl.{place}.propose", lambda path, _: Proposal(str(path), True))
+        assert main([*words, *new.split(), "--num-workers", "1"]) == 0
+    return SimpleNamespace(
+        images=images,
+        folder=folder / "run",
+        weights=folder / "run" / "byol_resnet18_backbone.pth",
+        printed=console.getvalue(),
+    )
 
-    weights = run / "byol_resnet18_backbone.pth"
-    printed = capsys.readouterr().out
-    assert "Probe after epoch 1" in printed
-    for text in (printed, (run / "report.html").read_text()):
-        assert ("mmssprl probe" in text, "mmssprl finetune" in text) == (True, False)
 
-    rows = mmssprl.embed(weights, images)
-    model = mmssprl.load_backbone(weights)
-    array = tifffile.imread(images / rows.names[3])
-    by_hand = model(mmssprl.image_transform(model)(array)[None])[0].detach().numpy()
-    np.testing.assert_allclose(rows.features[3], by_hand, atol=1e-4)
-    assert mmssprl.probe(weights, images).num_train == 10
-    assert main(["export", str(weights), "--to", "safetensors"]) == 0
-    views = ["visualize", "views", str(run / "byol_resnet18.py"), f"{images}/a/000.tif"]
-    assert main([*views, str(tmp_path / "views.png")]) == 0
-    with pytest.raises(ValueError, match="weights must belong to a backbone for RGB"):
-        mmssprl.finetune(weights, tmp_path / "gray", task="classify")
+class TestRunOnFourChannels:
+    def test_is_probed(self, run):
+        assert "Probe after epoch 1" in run.printed
+        assert mmssprl.probe(run.weights, run.images).num_train == 10
+
+    def test_proposes_no_fine_tuning(self, run):
+        for text in (run.printed, (run.folder / "report.html").read_text()):
+            assert ("mmssprl probe" in text, "mmssprl finetune" in text) == (True, False)
+
+    def test_is_not_fine_tuned(self, run, tmp_path):
+        for i, name in enumerate("ab"):
+            write(tmp_path / "gray" / name, 6, seed=i, channels=1, dtype="uint8")
+        with pytest.raises(ValueError, match="weights must belong to a backbone for RGB"):
+            mmssprl.finetune(run.weights, tmp_path / "gray", task="classify")
+
+    def test_has_the_features_of_its_transform(self, run):
+        rows = mmssprl.embed(run.weights, run.images)
+        model = mmssprl.load_backbone(run.weights)
+        array = tifffile.imread(run.images / rows.names[3])
+        by_hand = model(mmssprl.image_transform(model)(array)[None])[0].detach().numpy()
+        np.testing.assert_allclose(rows.features[3], by_hand, atol=1e-4)
+
+    def test_is_exported(self, run):
+        assert main(["export", str(run.weights), "--to", "safetensors"]) == 0
+
+    def test_shows_its_views(self, run, tmp_path):
+        config = str(run.folder / "byol_resnet18.py")
+        image = str(run.images / "a" / "000.tif")
+        assert main(["visualize", "views", config, image, str(tmp_path / "views.png")]) == 0
 
 
 def described(path, *, num, dtype):

@@ -92,11 +92,16 @@ def test_weights_name_their_network():
         named_weights(PretrainOptions(weights="timm/resnet10t:a", backbone="resnet18"))
 
 
-def test_a_function_names_the_network_and_its_own_weights():
-    for teacher in (None, MAPS):
-        asked = named_weights(PretrainOptions(weights=MAPS, teacher=teacher))
-        assert (asked.backbone, asked.weights) == (MAPS, "own")
-        assert is_anchored(asked) is (teacher is not None)
+@pytest.mark.parametrize("teacher", [None, MAPS])
+def test_weights_of_a_function_name_their_network(teacher):
+    asked = named_weights(PretrainOptions(weights=MAPS, teacher=teacher))
+    assert (asked.backbone, asked.weights) == (MAPS, "own")
+
+
+@pytest.mark.parametrize("teacher", [None, MAPS])
+def test_a_function_is_anchored_if_it_is_its_own_teacher(teacher):
+    asked = named_weights(PretrainOptions(weights=MAPS, teacher=teacher))
+    assert is_anchored(asked) is (teacher is not None)
 
 
 def test_a_checkpoint_in_the_folder_of_a_run_names_its_network(tmp_path):

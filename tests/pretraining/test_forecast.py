@@ -69,23 +69,28 @@ def test_lack_of_memory_is_one_line(monkeypatch):
         measure()
 
 
-@pytest.mark.parametrize(
-    ("num_steps", "budget_s", "where"),
-    [(19, None, "nowhere"), (19, 60.0, "here"), (20, None, "here"), (625, None, "here")]
-    + [(626, None, "in a process"), (10_000, 60.0, "in a process")],
-)
-def test_short_runs_start_no_process_and_the_shortest_are_not_timed(
-    num_steps, budget_s, where, monkeypatch, disk
-):
+@pytest.fixture
+def timed(monkeypatch):
+    """The device of a pace says where it was timed."""
+
     def answer(name):
         return lambda *args: replace(PACE, device=name)
 
     monkeypatch.setattr(forecast_module, "_measure", answer("here"))
     monkeypatch.setattr(forecast_module, "call_in_process", answer("in a process"))
     monkeypatch.setattr(forecast_module, "get_device", lambda: "cpu")
-    pace = measure(num_steps=num_steps, budget_s=budget_s)
-    if where == "nowhere":
-        line = forecast_of(pace, epochs=1, steps_per_epoch=num_steps).line
-        assert line == "forecast: none, as timing would take longer than the 19 steps of the run"
-    else:
-        assert pace.device == where
+
+
+def test_the_shortest_runs_are_not_timed(timed, disk):
+    pace = measure(num_steps=19)
+    line = forecast_of(pace, epochs=1, steps_per_epoch=19).line
+    assert line == "forecast: none, as timing would take longer than the 19 steps of the run"
+
+
+@pytest.mark.parametrize(
+    ("num_steps", "budget_s", "where"),
+    [(19, 60.0, "here"), (20, None, "here"), (625, None, "here")]
+    + [(626, None, "in a process"), (10_000, 60.0, "in a process")],
+)
+def test_only_long_runs_are_timed_in_a_process(num_steps, budget_s, where, timed):
+    assert measure(num_steps=num_steps, budget_s=budget_s).device == where

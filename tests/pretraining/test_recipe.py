@@ -68,7 +68,7 @@ def test_the_nearest_training_is_taken(
 
 
 @pytest.mark.parametrize(("accumulate", "num_devices"), [(1, 4), (2, 2), (4, 1)])
-def test_accumulation_and_devices_make_one_batch(accumulate, num_devices):
+def test_accumulated_steps_make_the_batch_of_more_devices(accumulate, num_devices):
     recipe = choose(accumulate=accumulate, num_devices=num_devices)
     cfg, head = recipe.cfg, recipe.cfg.model.head
     assert cfg.optim_wrapper.optimizer.lr == pytest.approx(0.6 * 256 / 128)
@@ -100,7 +100,7 @@ def test_large_batches_are_warmed_up_for_at_most_a_fifth_of_the_epochs(num_devic
     ("num_images", "prototypes", "epochs", "batch"),
     [(100, 30, 800, 8), (1200, 40, 800, 64), (4500, 60, 800, 64), (2_000_000, 3000, 100, 64)],
 )
-def test_prototypes_epochs_and_batch_have_bounds(num_images, prototypes, epochs, batch):
+def test_the_numbers_of_a_recipe_have_bounds(num_images, prototypes, epochs, batch):
     recipe = choose(num_images=num_images, num_devices=1)
     found = (recipe.cfg.model.head.num_prototypes, recipe.epochs, recipe.batch_size)
     assert found == (prototypes, epochs, batch)
@@ -146,7 +146,7 @@ FEW, MANY = {**CPU, "num_images": 40}, {"num_images": 10**6}
         ("mocov2", CPU, "model.neck.hid_channels", 2048),
     ],
 )
-def test_numbers_follow_the_data_and_the_device(method, options, key, value):
+def test_numbers_follow_the_size_of_the_training(method, options, key, value):
     assert attrgetter(key)(choose(method, **options).cfg) == value
 
 
@@ -175,16 +175,26 @@ OWN = "helpers.models.own_nets:vector"
 
 
 @pytest.mark.parametrize(
-    ("method", "options", "message"),
+    ("method", "backbone", "message"),
     [
-        ("insloc", {"backbone": "convnext-tiny"}, "insloc needs a ResNet.* convnext-tiny"),
-        ("maskco", {"backbone": "vit-small"}, "maskco needs a feature map.* vit-small does not"),
-        ("densecl", {"backbone": OWN}, "densecl needs a feature map, .*:vector does not"),
-        ("ssprl", {"num_images": 100, "batch_size": 64}, "at most all 100 .* 64 on 2 devices;"),
-        ("ssprl", {"batch_size": 2**15, "accumulate": 2}, "batch_size 32768 x accumulate 2 on"),
-        ("ssprl", {"batch_size": 1}, "needs 2 images per device .* batch_size 1 on 2"),
+        ("insloc", "convnext-tiny", "insloc needs a ResNet.* convnext-tiny"),
+        ("maskco", "vit-small", "maskco needs a feature map.* vit-small does not"),
+        ("densecl", OWN, "densecl needs a feature map, .*:vector does not"),
     ],
 )
-def test_backbones_and_batches_that_do_not_fit_are_refused(method, options, message):
+def test_a_backbone_that_does_not_fit_its_method_is_refused(method, backbone, message):
     with pytest.raises(UserValueError, match=message):
-        choose(method, **options)
+        choose(method, backbone=backbone)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_images": 100, "batch_size": 64}, "at most all 100 .* 64 on 2 devices;"),
+        ({"batch_size": 2**15, "accumulate": 2}, "batch_size 32768 x accumulate 2 on"),
+        ({"batch_size": 1}, "needs 2 images per device .* batch_size 1 on 2"),
+    ],
+)
+def test_a_batch_that_does_not_fit_is_refused(options, message):
+    with pytest.raises(UserValueError, match=message):
+        choose("ssprl", **options)

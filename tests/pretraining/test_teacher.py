@@ -24,17 +24,26 @@ from mmssprl.weights import load_network
 from mmssprl.weights.backbone import build_model
 
 
-def test_a_teacher_chooses_the_method_and_is_a_row():
+def test_a_teacher_makes_the_recipe_a_distillation():
     recipe = choose(None, teacher="timm/resnet10t")
     assert recipe.rows["method"] == RecipeRow("distilled from a teacher", "a teacher is given")
     assert recipe.rows["teacher"].choice == "timm/resnet10t"
     assert config_of(recipe).custom_hooks[-1].teacher == "timm/resnet10t"
-    for method, weights, match in (
+
+
+@pytest.mark.parametrize(
+    ("method", "weights", "match"),
+    [
         ("ssprl", None, "teacher w.pth is for method distill .* is ssprl;"),
         ("byol", "w.pth", "if it is the weights, for SS-PRL and SwAV, .* is byol"),
-    ):
-        with pytest.raises(UserValueError, match=match):
-            choose(method, weights=weights, teacher="w.pth")
+    ],
+)
+def test_a_method_that_takes_no_teacher_is_refused(method, weights, match):
+    with pytest.raises(UserValueError, match=match):
+        choose(method, weights=weights, teacher="w.pth")
+
+
+def test_a_distillation_may_start_from_its_teacher():
     assert choose("distill", weights="w.pth", teacher="w.pth").method.key == "distill"
 
 
@@ -77,7 +86,7 @@ def test_a_teacher_of_a_distillation_is_named_by_its_whole_path(tmp_path, monkey
         assert cfg.model.dense_weight == (0 if backbone == "vit-small" else 0.5)
 
 
-def test_an_anchored_run_learns_the_maps_of_its_start_and_resumes(tmp_path, capsys, monkeypatch):
+def test_an_anchored_run_resumes_with_the_maps_of_its_start(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     stub_pace(monkeypatch)
     write_photos(tmp_path / "photos", 16)

@@ -21,10 +21,13 @@ def fill(folder, usable=0, unreadable=0, small=0):
     return build(folder)
 
 
-def test_eight_usable_images_of_32_px_are_enough_and_few(tmp_path):
+def test_seven_usable_images_are_refused(tmp_path):
     seven = fill(tmp_path / "photos", usable=7, unreadable=2, small=3)
     with pytest.raises(UserValueError, match="at least 8 .* photos/ has 7: of 12 .* 2 .* 3 "):
         find_usable_images(seven, "photos/")
+
+
+def test_eight_usable_images_are_called_few_for_random_weights(tmp_path):
     images = fill(tmp_path / "a", usable=8, unreadable=1, small=1)
     side, [unusable, few] = find_usable_images(images, "a")
     assert side == 32
