@@ -79,7 +79,7 @@ class TestTable:
         assert message in capsys.readouterr().err
         assert not any(path.is_file() for path in tmp_path.rglob("[!.]*"))
 
-    def test_a_dry_run_needs_nothing_and_leaves_nothing(self, tmp_path, monkeypatch, capsys):
+    def test_a_dry_run_leaves_an_empty_folder_empty(self, tmp_path, monkeypatch, capsys):
         monkeypatch.chdir(tmp_path)
         assert main(["benchmark", "--table", "2", "--dry-run"]) == 0
         printed = capsys.readouterr().out

@@ -91,9 +91,14 @@ def test_a_wrong_line_is_refused_in_one_line(line, words, capsys):
     assert error.count("\n") == 1
 
 
-def test_numbers_below_0_and_words_after_two_dashes_are_no_options():
-    args = build_parser().parse_args(["pretrain", "--num-workers", "-1", "--", "--photos"])
-    assert (args.num_workers, args.images) == (-1, "--photos")
+def test_a_number_below_0_is_no_option():
+    args = build_parser().parse_args(["pretrain", "photos", "--num-workers", "-1"])
+    assert args.num_workers == -1
+
+
+def test_a_word_after_two_dashes_is_no_option():
+    args = build_parser().parse_args(["pretrain", "--", "--photos"])
+    assert args.images == "--photos"
 
 
 def test_the_console_script_is_called_by_its_own_name(monkeypatch):
@@ -122,19 +127,35 @@ def test_next_lines_name_the_folders_that_were_given(monkeypatch, capsys):
     assert select == "next: python -m mmssprl select features.npz"
 
 
-def test_ctrl_c_and_a_mistake_are_one_line_and_a_bug_keeps_its_traceback(monkeypatch, capsys):
-    run = mock.Mock()
-    monkeypatch.setattr(COMMANDS["probe"], "run", run)
-    for error, code in ((KeyboardInterrupt(), 130), (UserValueError("x must be 1."), 2)):
-        run.side_effect = error
-        assert main(["probe", "random", "data"]) == code
-        message = f"error: {error}" if code == 2 else "stopped."
-        assert capsys.readouterr().err == f"mmssprl probe: {message}\n"
-        assert main(["--verbose", "probe", "random", "data"]) == code
-        assert capsys.readouterr().err.startswith("Traceback") == (code == 2)
-    run.side_effect = ValueError("of nobody's making")
+@pytest.fixture
+def probe(monkeypatch, capsys):
+    """Call a `probe` that ends with an error; return its exit code, and what it has shown."""
+
+    def probe(error, *options):
+        monkeypatch.setattr(COMMANDS["probe"], "run", mock.Mock(side_effect=error))
+        code = main([*options, "probe", "random", "data"])
+        return code, capsys.readouterr().err
+
+    return probe
+
+
+def test_ctrl_c_is_one_line(probe):
+    assert probe(KeyboardInterrupt()) == (130, "mmssprl probe: stopped.\n")
+    code, shown = probe(KeyboardInterrupt(), "--verbose")
+    assert code == 130
+    assert not shown.startswith("Traceback")
+
+
+def test_a_mistake_is_one_line_unless_verbose(probe):
+    assert probe(UserValueError("x must be 1.")) == (2, "mmssprl probe: error: x must be 1.\n")
+    code, shown = probe(UserValueError("x must be 1."), "--verbose")
+    assert code == 2
+    assert shown.startswith("Traceback")
+
+
+def test_a_bug_keeps_its_traceback(probe):
     with pytest.raises(ValueError, match="of nobody's making"):
-        main(["probe", "random", "data"])
+        probe(ValueError("of nobody's making"))
 
 
 def test_a_workers_traceback_is_left_out():
@@ -158,7 +179,7 @@ def test_a_workers_traceback_is_left_out():
         (errno.EDQUOT, "your quota on this disk is used up"),
     ],
 )
-def test_every_error_of_the_system_has_path_and_remedy(number, words):
+def test_every_error_of_the_system_is_explained(number, words):
     message = message_for_user(OSError(number, os.strerror(number), "some/where"))
     assert message.startswith(f"some/where: {words}; ")
     assert message_for_user(OSError(number, os.strerror(number))).startswith(words)

@@ -40,13 +40,20 @@ def walk(parser, name=""):
 
 
 ACTIONS = [*walk(build_parser())]
+OPTIONS = [action.option_strings for _, action in ACTIONS if action.option_strings]
 
 
-def test_commands_and_options_are_so_many():
+def test_there_are_18_commands():
     assert len(COMMANDS) == 18
-    options = [(name, action.option_strings) for name, action in ACTIONS if action.option_strings]
-    assert len(options) <= MOST_OPTIONS
-    assert all(len(flags) == 1 for _, flags in options)
+
+
+def test_there_are_not_more_options():
+    assert len(OPTIONS) <= MOST_OPTIONS
+
+
+def test_an_option_has_one_spelling():
+    assert OPTIONS
+    assert all(len(flags) == 1 for flags in OPTIONS)
 
 
 def test_a_thing_has_one_name():

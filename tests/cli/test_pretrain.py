@@ -134,9 +134,14 @@ def test_lack_of_disk_or_memory_is_reported_after_the_recipe(
     assert not (tmp_path / "run").exists()
 
 
-def test_epochs_fit_a_budget_and_all_else_follows_them(pretrain, monkeypatch, capsys):
+@pytest.fixture
+def no_time(monkeypatch):
+    """Time stands still: planning takes nothing from a budget."""
+    monkeypatch.setattr(plan, "time", SimpleNamespace(monotonic=lambda: 0.0))
+
+
+def test_a_schedule_fits_a_budget(pretrain, no_time, capsys):
     """Ten steps an epoch of 0.5 s, and a report of 10 s."""
-    monkeypatch.setattr(plan, "time", SimpleNamespace(monotonic=lambda: 0.0))  # stands still
     _, cfg = pretrain("--budget", "1m")
     assert cfg.train_cfg.max_epochs == 10  # 50 s / 5 s
     assert cfg.param_scheduler[-1].T_max + cfg.param_scheduler[-1].get("begin", 0) == 10
@@ -144,8 +149,11 @@ def test_epochs_fit_a_budget_and_all_else_follows_them(pretrain, monkeypatch, ca
     text = " ".join(capsys.readouterr().out.split())
     assert "fit into 1m; 800 " in text
     assert "forecast: 10 epochs, about 60 s on this CPU" in text
-    _, cfg = pretrain("--budget", "1d", work_dir="long")
-    assert cfg.train_cfg.max_epochs == 800  # and no more than recommended
+
+
+def test_a_long_budget_takes_no_more_epochs_than_recommended(pretrain, no_time):
+    _, cfg = pretrain("--budget", "1d")
+    assert cfg.train_cfg.max_epochs == 800
 
 
 @pytest.mark.parametrize(

@@ -9,19 +9,40 @@ from mmssprl.errors import UserValueError
 from mmssprl.system.stopping import Interrupted, Signal
 
 
-@pytest.mark.parametrize("words", [[], ["--verbose"]])
-def test_a_mistake_is_one_line_and_shows_its_cause_when_asked(monkeypatch, capsys, words):
-    monkeypatch.setattr(sys, "argv", ["train.py", "c.py", *words])
+@pytest.fixture
+def shown_of_mistake(monkeypatch, capsys):
+    """Call a tool that meets a mistake of its user; return what it has shown before its end."""
     mistake = UserValueError("own.py: model.backbone.depth: invalid depth 19.")
     mistake.__cause__ = KeyError("invalid depth 19")
     monkeypatch.setattr(training, "train", mock.Mock(side_effect=mistake))
-    with pytest.raises(SystemExit, match=r"^train.py: error: own.py: model.backbone.depth: inv"):
-        run_tool("train")
-    shown = capsys.readouterr().err
-    assert ("KeyError: 'invalid depth 19'" in shown) == bool(words)
-    assert ("Traceback" in shown) == bool(words)
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["train.py", "c.py", *words])
+        line = r"^train.py: error: own.py: model.backbone.depth: inv"
+        with pytest.raises(SystemExit, match=line):
+            run_tool("train")
+        return capsys.readouterr().err
+
+    return call
+
+
+def test_a_mistake_is_one_line(shown_of_mistake):
+    shown = shown_of_mistake()
+    assert "KeyError: 'invalid depth 19'" not in shown
+    assert "Traceback" not in shown
+
+
+def test_a_mistake_shows_its_cause_when_asked(shown_of_mistake):
+    shown = shown_of_mistake("--verbose")
+    assert "KeyError: 'invalid depth 19'" in shown
+    assert "Traceback" in shown
+
+
+@pytest.mark.parametrize("words", [[], ["--verbose"]])
+def test_a_bug_keeps_its_traceback(monkeypatch, words):
+    monkeypatch.setattr(sys, "argv", ["train.py", "c.py", *words])
     monkeypatch.setattr(training, "train", lambda asked, launcher: 1 / 0)
-    with pytest.raises(ZeroDivisionError):  # a bug keeps its traceback
+    with pytest.raises(ZeroDivisionError):
         run_tool("train")
 
 
@@ -46,7 +67,7 @@ def test_a_job_that_is_preempted_before_its_first_step_comes_back(monkeypatch, n
         ("test", ["c.py", "w.pth", "--out", "o.json"]),
     ],
 )
-def test_a_command_and_its_tool_ask_for_the_same(name, words, monkeypatch):
+def test_a_tool_asks_for_the_same_as_its_command(name, words, monkeypatch):
     monkeypatch.setenv("LOCAL_RANK", "0")
     asked = []
     monkeypatch.setattr(training, name, lambda *given, **options: asked.append((*given, options)))

@@ -39,7 +39,7 @@ def test_the_help_of_export_lists_the_targets(capsys):
     assert [name for name, each in TARGETS.items() if f"{name}: {each.holds}" not in text] == []
 
 
-def test_prints_what_it_found_and_did(file, tmp_path, capsys):
+def test_convert_reports_what_it_wrote(file, tmp_path, capsys):
     assert main(["convert", file]) == 0
     text = capsys.readouterr().out
     assert text.count("'state_dict.module.encoder_q.' (not 'state_dict.module.encoder_k.')") == 1

@@ -53,7 +53,7 @@ ABORTS_AT_ITS_END = "os._exit(75) if rank == 0 else os.abort()"
     ],
     ids=["two errors", "a bug", "saved"],
 )
-def test_the_first_error_counts_and_nothing_is_left_behind(text, number, message, tmp_path):
+def test_processes_end_cleanly_with_the_first_error(text, number, message, tmp_path):
     (tmp_path / "script.py").write_text(REPORT + text)
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
     options = ["--standalone", f"--nproc_per_node={number}", str(tmp_path / "script.py")]

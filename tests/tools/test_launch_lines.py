@@ -72,37 +72,53 @@ def test_slurm_test_line_puts_at_most_8_gpus_on_a_node(tmp_path, gpus, per_node)
     assert line["MASTER_PORT"] is None
 
 
-def test_a_batch_job_saves_resumes_and_keeps_the_typed_command(tmp_path):
-    settings = {"BATCH": "1", "CPU_TASKS": "2", "SAVE_BEFORE": "300", "SRUN_ARGS": "--time=1:00"}
-    words = ("part", "job", "a b.py", "--amp")
-    line = line_of(tmp_path, "slurm_train.sh", *words, **settings)
-    assert (line["name"], line["MMSSPRL_REQUEUE"]) == ("sbatch", "1")
-    assert line["args"][:-2] == [
+BATCH = {"BATCH": "1", "CPU_TASKS": "2", "SAVE_BEFORE": "300", "SRUN_ARGS": "--time=1:00"}
+TYPED = ("part", "job", "a b.py", "--amp")
+
+
+@pytest.fixture(scope="module")
+def batch_job(tmp_path_factory):
+    """The line of a batch job."""
+    return line_of(tmp_path_factory.mktemp("batch"), "slurm_train.sh", *TYPED, **BATCH)
+
+
+def test_a_batch_job_saves_before_its_end(batch_job):
+    assert (batch_job["name"], batch_job["MMSSPRL_REQUEUE"]) == ("sbatch", "1")
+    assert batch_job["args"][:-2] == [
         *("--partition=part", "--job-name=job", "--ntasks=2", "--cpus-per-task=5"),
         *("--requeue", "--open-mode=append", "--signal=USR1@300", "--time=1:00"),
     ]
-    assert line["args"][-2] == "--wrap"
-    assert shlex.split(line["args"][-1])[2:] == [
+
+
+def test_a_batch_job_resumes(batch_job):
+    assert batch_job["args"][-2] == "--wrap"
+    assert shlex.split(batch_job["args"][-1])[2:] == [
         *("--cpus-per-task=5", "--kill-on-bad-exit=1", sys.executable, "-u"),
         *(str(TOOLS / "train.py"), "a b.py", "--amp", "--launcher", "slurm", "--resume"),
     ]
-    typed = shlex.split(line["MMSSPRL_COMMAND"])
+
+
+def test_a_batch_job_keeps_the_typed_command(batch_job):
+    typed = shlex.split(batch_job["MMSSPRL_COMMAND"])
     assert typed[0] == "env"
-    assert {f"{name}={value}" for name, value in settings.items()} <= set(typed)
-    assert typed[-6:] == ["bash", str(TOOLS / "slurm_train.sh"), *words]
+    assert {f"{name}={value}" for name, value in BATCH.items()} <= set(typed)
+    assert typed[-6:] == ["bash", str(TOOLS / "slurm_train.sh"), *TYPED]
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("dist_train.sh a.py 0", "PROCESSES must be at least 1, but got '0'"),
-        ("dist_train.sh a.py two", "PROCESSES must be at least 1, but got 'two'"),
-        ("slurm_train.sh part job a.py --resume a.pth", "--resume"),
-        ("slurm_train.sh part job a.py --resume=a.pth", "--resume"),
-    ],
-)
-def test_processes_must_be_a_number_and_a_batch_job_takes_no_checkpoint(line, message, tmp_path):
+def refused(tmp_path, line):
+    """Return what a script says about a line that it refuses."""
     script, *words = line.split()
     done = call("bash", TOOLS / script, *words, cwd=tmp_path, BATCH="1")
     assert (done.returncode, done.stdout) == (2, "")
-    assert message in done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize("number", ["0", "two"])
+def test_processes_must_be_a_number_above_0(number, tmp_path):
+    message = refused(tmp_path, f"dist_train.sh a.py {number}")
+    assert f"PROCESSES must be at least 1, but got '{number}'" in message
+
+
+@pytest.mark.parametrize("option", ["--resume a.pth", "--resume=a.pth"])
+def test_a_batch_job_takes_no_checkpoint(option, tmp_path):
+    assert "--resume" in refused(tmp_path, f"slurm_train.sh part job a.py {option}")

@@ -91,9 +91,7 @@ def test_one_launched_process_trains_like_an_ordinary_one(tool, tmp_path, monkey
     assert gloo_threads() <= before, "one can abort the process when Python shuts down"
 
 
-def test_train_refuses_a_used_work_dir_resumes_it_and_test_reads_it(
-    tool, tmp_path, monkeypatch, capsys
-):
+def test_a_toy_run_from_training_to_test(tool, tmp_path, monkeypatch, capsys):
     tool("train.py", "toy.py", "--work-dir", "w")
     check_against_gradient_descent(report(tmp_path / "w", 0), epochs=1)
     with pytest.raises(SystemExit, match=r"^train\.py: error: work_dir .* resume"):
