@@ -40,12 +40,8 @@ def run_all(*runs):
     return [*outcomes.values()], lines
 
 
-def test_a_failure_costs_that_run_alone_and_a_damaged_result_is_made_again(make):
-    bad = make("bad", -1)
-    damaged = make("damaged")
-    damaged.keep(RunOutcome({"double": 3}, 1.0, dict(damaged.settings)))
-    damaged.result_file.write_text(damaged.result_file.read_text()[:20])
-    outcomes, lines = run_all(bad, damaged)
+def test_a_failure_costs_that_run_alone(make):
+    outcomes, lines = run_all(make("bad", -1), make("good"))
     assert [outcomes[0].reason, outcomes[1].values] == ["below zero", {"double": 2}]
     assert lines[0].startswith("[1/2] bad: failed, below zero, 0 s; ")
     with pytest.raises(RuntimeError, match=r"the table: 1 run of 2 failed\. .* below zero\. Fix"):
@@ -53,7 +49,15 @@ def test_a_failure_costs_that_run_alone_and_a_damaged_result_is_made_again(make)
     execute.require_all("the table", {"b": outcomes[1]})
 
 
-def test_planned_complete_and_outdated_runs_are_announced(make):
+def test_a_damaged_result_is_made_again(make):
+    damaged = make("damaged")
+    damaged.keep(RunOutcome({"double": 3}, 1.0, dict(damaged.settings)))
+    damaged.result_file.write_text(damaged.result_file.read_text()[:20])
+    [outcome], _ = run_all(damaged)
+    assert outcome.values == {"double": 2}
+
+
+def test_each_state_of_a_run_is_announced(make):
     runs = [make("a", 1), make("b", 2), make("c", 3)]
     run_all(*runs[::2])
     runs[2] = replace(runs[2], settings={"n": 4})

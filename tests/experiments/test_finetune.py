@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 from itertools import product
+from types import SimpleNamespace
 from unittest import mock
 
 import pytest
@@ -29,14 +30,13 @@ FILE = {0: 80.0, 1: 84.0, 2: 85.0}
 RANDOM = {0: 60.0, 1: 65.0, 2: 70.0}
 
 
-@pytest.fixture
-def request_(tmp_path):
+def request_in(folder):
     return FinetuneRequest(
-        weights=str(write_weights(tmp_path / "weights")),
+        weights=str(write_weights(folder / "weights")),
         baselines=["random"],
-        data=str(write_class_folders(tmp_path / "data", per_class=15)),
+        data=str(write_class_folders(folder / "data", per_class=15)),
         task="classify",
-        work_dir=tmp_path / "runs",
+        work_dir=folder / "runs",
         seeds=range(3),
         shares=[0.5, 1.0],
         asked=FinetuneOptions(epochs=2, image_px=32),
@@ -44,8 +44,12 @@ def request_(tmp_path):
 
 
 @pytest.fixture
-def started(monkeypatch):
-    """What the runs that were started were asked for; each has its scores at once."""
+def request_(tmp_path):
+    return request_in(tmp_path)
+
+
+def pretend(monkeypatch):
+    """Give each run its scores at once; return what the runs that were started were asked for."""
     commands = []
 
     def run(self, threads, gpus):
@@ -65,35 +69,64 @@ def started(monkeypatch):
     return commands
 
 
+@pytest.fixture
+def started(monkeypatch):
+    return pretend(monkeypatch)
+
+
 def call(request_):
     lines = []
     failed = FineTunings(request_, lines.append).start()
     return failed, "\n".join(lines)
 
 
-def test_one_table_with_intervals_and_differences(request_, started):
-    failed, text = call(request_)
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Two rows by two shares and three seeds: the request, the runs, and the cells of the table."""
+    request = request_in(tmp_path_factory.mktemp("finished"))
+    with pytest.MonkeyPatch.context() as patch:
+        runs = pretend(patch)
+        failed, text = call(request)
     assert not failed
-    for each in started:
+    table = {(row[0], row[1]): row for row in cells(text)}
+    return SimpleNamespace(request=request, runs=runs, table=table)
+
+
+def test_each_row_is_run_with_each_seed(finished):
+    runs = finished.runs
+    expected = [*product(range(3), (0.5, 1.0), (finished.request.weights, "random"))]
+    assert [(x["asked"]["seed"], x["asked"]["share"], x["weights"]) for x in runs] == expected
+
+
+def test_each_row_is_run_with_the_same_options(finished):
+    for each in finished.runs:
         assert (each["asked"]["epochs"], each["asked"]["image_px"]) == (2, 32)
-        assert each["backbone_from"] == started[0]["weights"], "the backbone of the file for all"
-    expected = [*product(range(3), (0.5, 1.0), (started[0]["weights"], "random"))]
-    assert [(x["asked"]["seed"], x["asked"]["share"], x["weights"]) for x in started] == expected
-    found = {(row[0], row[1]): row for row in cells(text)}
+        assert each["backbone_from"] == finished.request.weights, "the backbone of the file for all"
+
+
+def test_the_table_has_the_interval_of_each_row(finished):
+    table = finished.table
     t = stats.t.ppf(0.975, 2)
-    assert found["tiny_backbone", "100 %"][2:5] == ["24", "3", f"83.0 ± {t * math.sqrt(7 / 3):.1f}"]
-    assert found["random", "50 %"][2:5] == ["12", "3", f"55.0 ± {t * math.sqrt(25 / 3):.1f}"]
-    assert found["random", "100 %"][5].startswith("-18.0 ± ")
-    assert found["random", "100 %"][7] == "worse"
+    assert table["tiny_backbone", "100 %"][2:5] == ["24", "3", f"83.0 ± {t * math.sqrt(7 / 3):.1f}"]
+    assert table["random", "50 %"][2:5] == ["12", "3", f"55.0 ± {t * math.sqrt(25 / 3):.1f}"]
+
+
+def test_the_table_has_differences_from_the_file(finished):
+    table = finished.table
+    assert table["random", "100 %"][5].startswith("-18.0 ± ")
+    assert table["random", "100 %"][7] == "worse"
     # Both shares have the same difference: of two in one table Holm doubles the p.
     p = stats.ttest_ind([*RANDOM.values()], [*FILE.values()], equal_var=False).pvalue
-    assert found["random", "50 %"][6] == f"{2 * p:.3f}"
-    assert found["tiny_backbone", "50 %"][5:] == ["", "", ""]
-    results = rows(request_.work_dir / "results.csv")
+    assert table["random", "50 %"][6] == f"{2 * p:.3f}"
+    assert table["tiny_backbone", "50 %"][5:] == ["", "", ""]
+
+
+def test_each_run_is_a_row_of_the_results(finished):
+    results = rows(finished.request.work_dir / "results.csv")
     assert len(results) == 12
     assert {x["best_epoch"] for x in results} == {"1"}
     assert "confusion" not in results[0]
-    assert (request_.work_dir / "table.md").stat().st_size
+    assert (finished.request.work_dir / "table.md").stat().st_size
 
 
 def test_shares_are_numbers_or_percent():
@@ -112,7 +145,7 @@ def test_a_baseline_has_the_backbone_of_the_file(request_, monkeypatch):
     assert [cfg.model.backbone.base_channels for cfg in configs] == [8, 8]
 
 
-def test_results_are_kept_and_rows_and_seeds_may_be_added(request_, started):
+def test_a_table_grows_without_repeating_its_runs(request_, started):
     few = replace(request_, baselines=[], shares=[1.0], seeds=range(2))
     for _ in range(2):
         call(few)
@@ -122,22 +155,40 @@ def test_results_are_kept_and_rows_and_seeds_may_be_added(request_, started):
     assert "tiny_backbone, 100 % of the labels, seed 3: failed, stopped" in text
     assert [row[3] for row in cells(text)[2:]] == ["3", "3"]
     assert len(rows(request_.work_dir / "results.csv")) == 6
+
+
+def test_other_epochs_than_the_tables_are_refused(finished, started):
+    other = replace(finished.request, asked=replace(finished.request.asked, epochs=3))
     with pytest.raises(UserValueError, match="same epochs, but .* started with 2 and got 3"):
-        call(replace(few, asked=replace(few.asked, epochs=3)))
+        call(other)
+    assert started == []
 
 
-def test_a_stopped_run_resumes_and_one_without_config_starts_again(tmp_path, monkeypatch):
+@pytest.fixture
+def trained_after(tmp_path, monkeypatch):
+    """Train a run that was stopped when it had only this file; return what it was asked for."""
     asked = []
-    inner = tmp_path / "run"
     monkeypatch.setattr(finetune, "run_finetuning", lambda planner, *_: asked.append(planner.asked))
     settings = {"weights": "random", "data": "data", "task": "classify", "asked": {"epochs": 2}}
     (tmp_path / "settings.json").write_text(json.dumps(settings))
-    for name in ("train.json", "classify.py"):
-        inner.mkdir()
-        (inner / name).write_text("")
+    (tmp_path / "run").mkdir()
+
+    def trained_after(name):
+        (tmp_path / "run" / name).write_text("")
         train_one(tmp_path)
-        assert inner.exists() == (name == "classify.py")
-    assert asked == [FinetuneOptions(epochs=2), FinetuneOptions(resume=True)]
+        return asked
+
+    return trained_after
+
+
+def test_a_stopped_run_resumes(trained_after, tmp_path):
+    assert trained_after("classify.py") == [FinetuneOptions(resume=True)]
+    assert (tmp_path / "run").exists()
+
+
+def test_a_stopped_run_without_a_config_starts_again(trained_after, tmp_path):
+    assert trained_after("train.json") == [FinetuneOptions(epochs=2)]
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.full

@@ -6,18 +6,44 @@ from mmssprl.experiments.report import Panel, draw_panels
 ROWS = ["one", "two", "three"]
 
 
-def test_a_dot_per_seed_and_the_mean_below_it_with_lines_and_a_row_of_another_colour():
-    lines = {"random weights": 10.0, "chance": 5.0}
+LINES = {"random weights": 10.0, "chance": 5.0}
+
+
+@pytest.fixture(scope="module")
+def axes():
+    """A panel with two dots of the first row, one of the second, which is ours, and two lines."""
     dots = {"one": [40.0, 44.0], "two": [50.0]}
-    [axes] = draw_panels([Panel("title", dots, lines)], ROWS, "two").axes
+    [axes] = draw_panels([Panel("title", dots, LINES)], ROWS, "two").axes
+    return axes
+
+
+def dots_of(axes):
+    return [each for each in axes.collections if isinstance(each, PathCollection)]
+
+
+def test_each_row_has_a_label(axes):
     assert [label.get_text() for label in axes.get_yticklabels()] == ROWS
-    first, last = (each for each in axes.collections if isinstance(each, PathCollection))
+
+
+def test_each_seed_is_a_dot(axes):
+    first, last = dots_of(axes)
     assert first.get_offsets().tolist() == [[40, -0.16], [44, -0.16]]
     assert last.get_offsets().tolist() == [[50, 0.84]]
-    assert tuple(first.get_facecolor()[0]) != tuple(last.get_facecolor()[0])
+
+
+def test_the_mean_is_below_its_dots(axes):
     [mean] = [line for line in axes.lines if line.get_xdata()[0] == 42]
     assert mean.get_ydata()[0] == pytest.approx(0.16)
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == [*lines]
-    assert axes.get_xlim()[0] < 5
-    styles = [line.get_linestyle() for line in axes.get_legend().get_lines()]
+
+
+def test_our_row_has_another_colour(axes):
+    first, last = dots_of(axes)
+    assert tuple(first.get_facecolor()[0]) != tuple(last.get_facecolor()[0])
+
+
+def test_lines_are_named_by_the_legend(axes):
+    legend = axes.get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == [*LINES]
+    styles = [line.get_linestyle() for line in legend.get_lines()]
     assert styles == ["--", ":"]  # of chance in every picture, however many lines there are
+    assert axes.get_xlim()[0] < 5

@@ -42,10 +42,18 @@ def test_holm_by_hand():
     assert holm([]) == []
 
 
-def test_verdicts_are_of_those_that_compete_and_one_seed_has_none():
+@pytest.fixture
+def found():
+    """Differences from SS-PRL, with which `good` and `one` compete."""
     scores = {"ssprl": [20.0, 21.0, 22.0, 20.5], "bound": [30.0, 31.0, 32.1, 30.4], "one": [30.0]}
-    found = compare_all({**scores, "good": [25.0, 26.1, 26.9]}, "ssprl", ["good", "one"])
-    assert found["one"].cells == ("+9.1 (one seed, nothing follows)", "", "")
+    return compare_all({**scores, "good": [25.0, 26.1, 26.9]}, "ssprl", ["good", "one"])
+
+
+def test_verdicts_are_for_competitors_alone(found):
     assert found["good"].adjusted_p == found["good"].p  # one with a p is tested
     verdicts = {name: comparison.verdict for name, comparison in found.items()}
     assert verdicts == {"bound": "", "one": "", "good": "better"}
+
+
+def test_nothing_follows_from_one_seed(found):
+    assert found["one"].cells == ("+9.1 (one seed, nothing follows)", "", "")

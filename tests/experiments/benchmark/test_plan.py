@@ -37,7 +37,7 @@ def plan(tmp_path):
     ("name", "part"),
     [("linear-coco", "coco"), ("detection", "coco"), ("segmentation", "voc/VOC2007")],
 )
-def test_configs_hold_data_weights_and_seed(name, part, plan, scenes, tmp_path, monkeypatch):
+def test_a_config_holds_all_that_its_run_needs(name, part, plan, scenes, tmp_path, monkeypatch):
     file = save_backbone(tmp_path / "narrow.pth")
     monkeypatch.chdir(scenes.parent)
     row = WeightsRow("narrow", str(file), NARROW)

@@ -21,7 +21,7 @@ CASES = [(size, each) for size, protocols in PROTOCOLS.items() for each in proto
 
 
 @pytest.mark.parametrize(("size", "case"), CASES, ids=str)
-def test_the_config_is_that_of_the_protocol_and_of_the_size(size, case):
+def test_a_config_fits_its_protocol(size, case):
     cfg = Config.fromfile(shipped(case.config))
     for split in ("train", "test"):
         root = cfg[f"{split}_dataloader"].dataset.data_root
@@ -55,7 +55,7 @@ def test_metrics_are_in_percent_without_what_is_not_known(name, found, expected)
     assert list(metrics) == list(expected)
 
 
-def test_groups_and_names_are_chosen_in_the_order_of_the_tables():
+def test_protocols_are_chosen_in_the_order_of_the_tables():
     def names(*asked):
         return [each.name for each in choose_protocols(*asked)]
 
@@ -64,11 +64,14 @@ def test_groups_and_names_are_chosen_in_the_order_of_the_tables():
     assert names("scenes", ["linear"]) == ["linear-coco"]
     expected = ["linear-coco", "linear-voc", "detection"]
     assert names("paper", ["detection", "linear", "linear-coco"]) == expected
+
+
+def test_an_unknown_protocol_is_refused():
     with pytest.raises(ValueError, match="'scenes' .* linear, semisup, .*, but got 'fcn'"):
         choose_protocols("scenes", ["linear", "fcn"])
 
 
-def test_words_and_files_without_a_description_keep_the_protocols_backbone(tmp_path):
+def test_the_protocols_backbone_is_kept_without_a_description(tmp_path):
     file = tmp_path / "resnet.pth"
     file.touch()
     rows = [WeightsRow("random", "random", None), WeightsRow("resnet", str(file), None)]
@@ -103,13 +106,16 @@ def test_names_of_folders_tell_equal_names_apart_or_are_refused(tmp_path, monkey
         find_weights(["random", "random"])
 
 
-def test_a_run_without_metrics_is_a_failure_and_done_again(tmp_path):
+def test_a_run_without_metrics_is_a_failure(tmp_path):
     run = transfer_run(tmp_path)
     run.folder.mkdir()
     run.measured_file.write_text('{"accuracy/top1": 1.0, "multi-label/mAP": NaN}')
     [outcome] = execute_runs([run], Jobs(), lambda line: None).values()
     assert outcome.values == {}
     assert "none of the protocol's metrics" in outcome.reason
-    assert list(run.folder.iterdir()) == []
-    assert run.summary({"mAP": 50.0}) == "mAP 50.0 %"
+    assert list(run.folder.iterdir()) == []  # so that it starts again
+
+
+def test_a_summary_is_the_main_metric_if_it_is_known(tmp_path):
+    assert transfer_run(tmp_path).summary({"mAP": 50.0}) == "mAP 50.0 %"
     assert transfer_run(name="detection").summary({"AP50": 60.0}) == "done"

@@ -117,9 +117,12 @@ SCENES = [done(*run, seed, x) for run, own in SCORES.items() for seed, x in enum
 SCENES.append(failed("ssprl", "segmentation", 0, "CUDA out of\n  memory"))
 
 
-def test_means_and_differences():
-    lines = re.sub(" +", " ", format_report(SCENES, "scenes")).splitlines()
-    assert "scenes" in lines[0]
+@pytest.fixture
+def lines():
+    return re.sub(" +", " ", format_report(SCENES, "scenes")).splitlines()
+
+
+def test_means_by_hand(lines):
     assert "95 %" in lines[0]
     # ssprl: (50 + 54) / 2 = 52, t(0.975, 1) x 2 = 25.4; random: 41, t x 1 = 12.7.
     assert lines[2] == "| weights | linear-voc mAP | segmentation mIoU |"
@@ -128,13 +131,20 @@ def test_means_and_differences():
         "| supervised | 60.0 | – |",
         "| ssprl | 52.0 ± 25.4 | – |",
     ]
-    assert any("its semisup-10 is not semi-supervised" in line for line in lines)
-    # Their difference 11 with the error sqrt(2^2 + 1^2) and 5^2 / (4^2 + 1^2) = 1.47 degrees.
+
+
+def test_differences_by_hand(lines):
+    # The difference 11 with the error sqrt(2^2 + 1^2) and 5^2 / (4^2 + 1^2) = 1.47 degrees.
     assert lines[-1] == "| ssprl | +11.0 ± 13.8 |"
+
+
+def test_a_report_says_what_its_size_is_worth(lines):
+    assert "scenes" in lines[0]
+    assert any("its semisup-10 is not semi-supervised" in line for line in lines)
     assert "noise" in format_report(SCENES, "coco128")
 
 
-def test_a_row_for_every_run_and_metric():
+def test_a_run_has_a_row_per_metric():
     results = [
         done("a, b", "detection", 1, 1.5, 2.0, 3.0, 4.0, 5.0, 100 / 3),
         failed("ü", "linear-voc", 0, 'line "1"\nline 2'),

@@ -52,47 +52,67 @@ def calls(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def first(calls):
-    return calls(seeds=1, equal=("epochs",))
+    """The first call: its lines, the folders in which it has worked, and a row of each method."""
+    lines, folders = calls(seeds=1, equal=("epochs",))
+    results = {row["method"]: row for row in rows(calls.work_dir / "results.csv")}
+    return SimpleNamespace(lines=lines, folders=folders, results=results)
 
 
-def test_the_first_call_runs_everything_and_tables_what_was_measured(calls, first):
-    lines, folders = first
+def test_the_first_call_runs_everything(first):
     runs = [f"{name}-lr1-seed0" for name in ("random-0ep", "swav-1ep", "ssprl-1ep")]
-    assert folders == runs  # equal epochs need no paces
-    assert lines[1] == "runs: 3, 0 of them complete"
-    assert lines[3].startswith("[2/3] SwAV, no small views, 1 epoch, seed 0: mAP ")
-    assert "### Equal epochs" in lines[-2]
-    found = {row["method"]: row for row in rows(calls.work_dir / "results.csv")}
-    assert list(found) == ["random", "swav", "ssprl"]
+    assert first.folders == runs  # equal epochs need no paces
+    assert first.lines[1] == "runs: 3, 0 of them complete"
+    assert first.lines[3].startswith("[2/3] SwAV, no small views, 1 epoch, seed 0: mAP ")
+    assert "### Equal epochs" in first.lines[-2]
+    assert list(first.results) == ["random", "swav", "ssprl"]
+
+
+def test_the_length_of_each_run_is_tabled(first):
     for key in ("swav", "ssprl"):
-        row = found[key]
+        row = first.results[key]
         # Three steps of 8 images are an epoch of 24.
         assert (row["epochs"], row["steps"], row["images"]) == ("1", "3", "24")
         assert float(row["seconds"]) > 0
         assert float(row["loss"]) > 0
         assert row["commit"]
-    assert (found["random"]["epochs"], found["random"]["images"]) == ("0", "0")
-    for row in found.values():
+    random = first.results["random"]
+    assert (random["epochs"], random["images"]) == ("0", "0")
+
+
+def test_the_score_of_each_run_is_tabled(first):
+    for row in first.results.values():
         assert 0 < float(row["mAP"]) <= 1
         assert float(row["chance_mAP"]) == pytest.approx(2 / 3)  # classes are in 8 of 12 images
+
+
+def test_the_miou_equals_the_one_of_probe(calls, first):
     config = "configs/ssprl/ssprl_resnet18_scenes.py"
     options = {"config": config, "image_px": 96, "progress": False}
     dense = mmssprl.probe("random", calls.data, **options).dense
-    row = found["random"]
+    row = first.results["random"]
     assert (float(row["mIoU"]), float(row["chance_mIoU"])) == (dense.mIoU, dense.chance_mIoU)
 
 
-def test_equal_seeds_start_with_equal_backbones_and_see_the_images_in_one_order(calls, first):
-    (swav, swav_order), (ssprl, ssprl_order) = (
-        calls.starts[0, f"{name}_resnet18_scenes"] for name in ("ssprl-image-only", "ssprl")
-    )
+@pytest.fixture
+def starts(calls, first):
+    """Backbone and order of images with which SwAV and SS-PRL have started from one seed."""
+    names = ("ssprl-image-only", "ssprl")
+    return [calls.starts[0, f"{name}_resnet18_scenes"] for name in names]
+
+
+def test_equal_seeds_start_with_equal_backbones(starts):
+    (swav, _), (ssprl, _) = starts
     drawn = load_network("random", BY_KEY["ssprl"].config_at("scenes"), seed=0)
     assert swav.keys() == ssprl.keys() == drawn.state_dict().keys()
     for name, value in drawn.state_dict().items():
         assert torch.equal(swav[name].cpu(), value)
         assert torch.equal(ssprl[name].cpu(), value)
-    assert swav_order == ssprl_order
-    assert swav_order != sorted(swav_order)
+
+
+def test_equal_seeds_see_the_images_in_one_order(starts):
+    (_, swav), (_, ssprl) = starts
+    assert swav == ssprl
+    assert swav != sorted(swav)
 
 
 def test_a_config_with_weights_starts_from_them(calls, first):
@@ -156,7 +176,7 @@ def test_a_stopped_run_resumes_from_its_checkpoint(calls, first, monkeypatch):
     # As healthy runs show it, too; and without a rank.
     + [((0.9, 0.9, 0.2, 0.1), 5.1, False), ((0.9, 0.9, 0.2, 0.1), None, False)],
 )
-def test_loss_and_collapse_are_those_of_the_last_epoch(spreads, rank, collapsed):
+def test_the_last_epoch_is_measured(spreads, rank, collapsed):
     hub = MessageHub(f"two epochs of two steps, {rank} and {spreads}")
     for spread, loss in zip(spreads, (9.0, 8.0, 3.0, 1.0), strict=True):
         hub.update_scalars({"train/embedding_spread": spread, "train/loss": loss})

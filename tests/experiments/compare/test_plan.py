@@ -1,4 +1,5 @@
 from itertools import product
+from types import SimpleNamespace
 
 import pytest
 from helpers.experiments.tiny_compare import STEP_SECONDS, comparison, pretend, rows
@@ -13,50 +14,76 @@ from mmssprl.pretraining import methods
 from mmssprl.pretraining.methods import BY_KEY
 
 
-@pytest.fixture
-def compare(tmp_path):
-    """Comparisons of 24 + 12 images in one work dir."""
-    data = write_coco(tmp_path)
+def comparisons_in(folder):
+    """Return a function that plans comparisons of 24 + 12 images in one work dir."""
+    data = write_coco(folder)
 
     def compare(**changes):
-        found = comparison(tmp_path / "work", data, **{"seeds": 1, "epochs": 6, **changes})
+        found = comparison(folder / "work", data, **{"seeds": 1, "epochs": 6, **changes})
         found.plan()
         return found
 
     compare.data = data
-    compare.work_dir = tmp_path / "work"
+    compare.work_dir = folder / "work"
     return compare
 
 
-def test_lengths_follow_from_the_paces_and_seeds_come_one_after_the_other(compare, monkeypatch):
-    folders = pretend(monkeypatch, lambda run: 0.2)
-    equal = ("epochs", "time", "flops")
-    comparison = compare(seeds=2, methods=["random", "swav", "swav-small"], equal=equal)
-    assert {run.inputs["run_steps"] for run in comparison.pace_runs()} == {2 * 6 * 3}
-    comparison.run()
-    # 6 epochs of 0.4 s and 3 GFLOP a step, in 0.1 or 0.2 s and 1 GFLOP; SS-PRL's run is of all.
+@pytest.fixture
+def compare(tmp_path):
+    return comparisons_in(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def calls(tmp_path_factory):
+    """Two calls with one work dir, the second with another method: their runs and tables."""
+    compare = comparisons_in(tmp_path_factory.mktemp("calls"))
+    asked = {"seeds": 2, "methods": ["random", "swav", "swav-small"]}
+    found = []
+    with pytest.MonkeyPatch.context() as patch:
+        folders = pretend(patch, lambda run: 0.2)
+        for changes in (
+            {**asked, "equal": ("epochs", "time", "flops")},
+            {"methods": ["supervised"], "equal": ("epochs", "time")},
+        ):
+            del folders[:]
+            comparison = compare(**changes)
+            timed = {run.inputs["run_steps"] for run in comparison.pace_runs()}
+            comparison.run()
+            table = (compare.work_dir / "table.md").read_text()
+            results = rows(compare.work_dir / "results.csv")
+            about = {"folders": list(folders), "timed": timed, "table": table, "results": results}
+            found.append(SimpleNamespace(**about))
+    return found
+
+
+def test_a_pace_knows_the_steps_of_all_seeds(calls):
+    assert calls[0].timed == {2 * 6 * 3}
+
+
+def test_lengths_follow_from_the_paces(calls):
+    """6 epochs of 0.4 s and 3 GFLOP a step, in 0.1 or 0.2 s and 1 GFLOP; SS-PRL's run is of all."""
     names = ["random-0ep", "swav-6ep", "swav-small-6ep", "ssprl-6ep"]
     names += ["swav-24ep", "swav-small-12ep", "swav-18ep", "swav-small-18ep"]
-    expected = [f"runs/{name}-lr1-seed0" for name in names]
-    expected += [f"runs/{name}-lr1-seed1" for name in names]
-    assert folders == [*(f"paces/{key}" for key in ("swav", "swav-small", "ssprl")), *expected]
-    table = rows(compare.work_dir / "results.csv")
-    lengths = {row["epochs"] for row in table if row["budget"] == "flops"}
+    ends = ("-lr1-seed0", "-lr1-seed1")  # seeds come one after the other
+    expected = [f"runs/{name}{end}" for end, name in product(ends, names)]
+    paces = [f"paces/{key}" for key in ("swav", "swav-small", "ssprl")]
+    assert calls[0].folders == paces + expected
+
+
+def test_equal_flops_have_a_table(calls):
+    lengths = {row["epochs"] for row in calls[0].results if row["budget"] == "flops"}
     assert lengths == {"0", "18", "6"}
-    assert "### Equal FLOPs" in (compare.work_dir / "table.md").read_text()
-    # A method that comes later is measured beside SS-PRL, and the table is of what is asked for.
-    del folders[:]
-    compare(methods=["supervised"], equal=("epochs", "time")).run()
+    assert "### Equal FLOPs" in calls[0].table
+
+
+def test_a_later_method_is_measured_beside_ssprl(calls):
     runs = [f"runs/supervised-{epochs}ep-lr1-seed0" for epochs in (6, 1)]
-    assert folders == ["paces/supervised", *runs]
-    tabled = {row["method"] for row in rows(compare.work_dir / "results.csv")}
-    assert tabled == {"supervised", "ssprl"}
+    assert calls[1].folders == ["paces/supervised", *runs]
+    assert {row["method"] for row in calls[1].results} == {"supervised", "ssprl"}
 
 
 @pytest.mark.parametrize("change", ["images", "recipe_digest", "__version__"])
-def test_runs_on_other_images_or_of_other_code_leave_the_tables_and_start_again(
-    change, compare, monkeypatch
-):
+def test_runs_on_other_images_or_of_other_code_are_done_again(change, compare, monkeypatch):
     folders = pretend(monkeypatch, lambda run: 0.2)
     runs = ["runs/swav-24ep-lr1-seed0", "runs/ssprl-6ep-lr1-seed0"]
 
@@ -142,7 +169,10 @@ def test_a_config_that_is_no_row_is_refused(name, text, message, compare, own):
         compare(methods=[str(own.parent / "y.py")])
 
 
-def test_rates_are_tuned_at_each_length_and_the_final_runs_take_them(compare, monkeypatch):
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory):
+    """A comparison with tuned rates, where the best one depends on method and length."""
+
     def score(run):
         if run["split"] == "test":
             return 0.5
@@ -150,27 +180,41 @@ def test_rates_are_tuned_at_each_length_and_the_final_runs_take_them(compare, mo
         far = abs(run["lr_factor"] - best)
         return 0.3 - 0.01 * far + {1000: 0.001}.get(run["seed"], 0.0)
 
-    folders = pretend(monkeypatch, score)
-    comparison = compare(tune=True)
-    comparison.run()
-    found = comparison.report()
+    compare = comparisons_in(tmp_path_factory.mktemp("tuned"))
+    with pytest.MonkeyPatch.context() as patch:
+        folders = pretend(patch, score)
+        comparison = compare(tune=True)
+        comparison.run()
+        choices = comparison.report().choices
+    return SimpleNamespace(compare=compare, folders=folders, choices=choices)
+
+
+def test_rates_are_tuned_at_each_length(tuned):
+    assert tuned.choices == {("swav", 6): 3.0, ("swav", 24): 1 / 3, ("ssprl", 6): 1.0}
+
+
+def test_final_runs_take_the_rates_of_their_lengths(tuned):
     lengths = ("swav-6ep", "swav-24ep", "ssprl-6ep")
     tuning = []
     for length, seed, factor in product(lengths, (1000, 1001, 1002), ("0.333", "1", "3")):
         tuning.append(f"tuning/{length}-lr{factor}-seed{seed}")
-    assert found.choices == {("swav", 6): 3.0, ("swav", 24): 1 / 3, ("ssprl", 6): 1.0}
     names = ("random-0ep-lr1", "swav-6ep-lr3", "ssprl-6ep-lr1", "swav-24ep-lr0.333")
     runs = [f"runs/{name}-seed0" for name in names]
-    assert folders == ["paces/swav", "paces/ssprl", *tuning, *runs]
-    # Every value is published, those that were not chosen, too.
-    table = rows(compare.work_dir / "tuning.csv")
+    assert tuned.folders == ["paces/swav", "paces/ssprl", *tuning, *runs]
+
+
+def test_every_tuned_rate_is_published(tuned):
+    """Those that were not chosen, too."""
+    table = rows(tuned.compare.work_dir / "tuning.csv")
     assert len(table) == 27
     chosen = {(r["method"], float(r["lr_factor"])) for r in table if r["chosen"] == "True"}
     assert chosen == {("swav", 3.0), ("swav", 1 / 3), ("ssprl", 1.0)}
     assert {float(r["lr"]) for r in table} == {0.004 / 3, 0.004, 0.012}
-    # Tuned and untuned runs are not mixed.
+
+
+def test_tuned_runs_are_not_mixed_with_others(tuned):
     with pytest.raises(ValueError, match="the same tune"):
-        compare()
+        tuned.compare()
 
 
 @pytest.mark.parametrize(
@@ -215,7 +259,7 @@ def test_all_are_the_methods_without_a_teacher():
     assert found == [key for key in BY_KEY if key != "distill"]
 
 
-def test_tuning_sees_training_images_alone_and_holds_a_fifth_of_them_out(compare):
+def test_tuning_holds_out_a_fifth_of_the_training_images(compare):
     final, tuning = (read_images(compare.data, split) for split in ("test", "held-out"))
     assert (len(final.train.paths), len(final.test.paths)) == (24, 12)
     # A fifth of 24, rounded.

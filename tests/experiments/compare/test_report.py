@@ -22,7 +22,7 @@ def result(key, seed, score):
     return {**dict.fromkeys(COLUMNS), **values}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def report():
     def pace(method):
         return {"flops": {method.key: 10**10}} if method.trains else None
@@ -51,13 +51,26 @@ def test_table_by_hand(report):
     assert "`the command`, " in text.splitlines()[-1]
 
 
-def test_files_hold_every_run_and_comparison(report, tmp_path):
-    write_files(tmp_path, report.files())
+@pytest.fixture(scope="module")
+def written(report, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    write_files(folder, report.files())
+    return folder
+
+
+def test_these_files_are_written(written):
     names = {"table.md", "results.csv", "comparisons.csv", "compare.png"}
-    assert {path.name for path in tmp_path.iterdir()} == names
-    assert (tmp_path / "compare.png").stat().st_size > 10_000
-    results = rows(tmp_path / "results.csv")
-    assert [row["method"] for row in results] == [key for key in SCORES for _ in range(3)]
+    assert {path.name for path in written.iterdir()} == names
+    assert (written / "compare.png").stat().st_size > 10_000
+
+
+def test_results_have_a_row_for_every_run(written):
+    results = rows(written / "results.csv")
+    methods = [row["method"] for row in results]
+    assert methods == ["random"] * 3 + ["swav"] * 3 + ["swav-small"] * 3 + ["ssprl"] * 3
     assert (results[3]["flops"], results[3]["lr"]) == (str(108 * 10**10), "0.004")
-    compared = [row["method"] for row in rows(tmp_path / "comparisons.csv")]
+
+
+def test_comparisons_have_a_row_for_every_rival(written):
+    compared = [row["method"] for row in rows(written / "comparisons.csv")]
     assert compared == ["random", "swav", "swav-small"]

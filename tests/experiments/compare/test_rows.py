@@ -74,7 +74,7 @@ def test_a_row_of_a_file_is_taken_by_its_name(file):
         choose_rows([f"{file}:pooles"], "ssprl")
 
 
-def test_shipped_methods_come_first_and_each_row_once(file):
+def test_each_row_comes_once_after_the_shipped_methods(file):
     found, reference = choose_rows(["ssprl", str(file), "random", f"{file}:cells"], "ssprl")
     assert [row.key for row in found] == ["random", "ssprl", "cells", "swav", "pooled"]
     assert reference.key == "ssprl"
@@ -131,7 +131,7 @@ def test_a_wrong_value_is_refused_before_any_training(word, message, tmp_path):
         comparison(tmp_path / "work", data, methods=[word]).plan()
 
 
-def test_rows_are_run_and_tabled_by_their_names(tmp_path, monkeypatch):
+def test_a_typed_row_is_run_under_its_name(tmp_path, monkeypatch):
     work = tmp_path / "work"
     asked = {"methods": ["swav:epochs=2,share=0.5,head.epsilon=0.1"], "seeds": 1, "epochs": 6}
     found = comparison(work, write_coco(tmp_path), equal=("epochs",), **asked)
