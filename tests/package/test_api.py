@@ -46,7 +46,7 @@ assert all(callable(globals()[name]) for name in mmssprl.__all__), "not modules 
 
 
 @pytest.mark.fence
-def test_a_new_process_imports_little_and_finds_every_name():
+def test_imports_of_a_new_process():
     subprocess.run([sys.executable, "-c", IN_A_NEW_PROCESS], check=True)
 
 
@@ -62,7 +62,7 @@ def test_an_unknown_name_is_an_attribute_error():
 @pytest.mark.parametrize(
     ("name", "options"), [("pretrain", mmssprl.PretrainOptions), ("finetune", FinetuneOptions)]
 )
-def test_function_options_and_command_are_the_same(name, options):
+def test_a_function_has_the_options_of_its_command(name, options):
     """The function has each option as a keyword, of the same type and default; so has its help."""
     function = getattr(mmssprl, name)
     parameters = inspect.signature(function).parameters.values()
@@ -117,7 +117,7 @@ def test_a_newcomers_mistake_is_one_line_in_the_words_of_python(call, kind, word
     assert not re.search(r"\n| --|\b(DIR|RUN)\b", message), "no words of the command line"
 
 
-def test_numbers_of_numpy_and_paths_are_taken(folder):
+def test_arguments_may_be_paths_or_numbers_of_numpy(folder):
     options = {"backbone": "resnet18", "epochs": np.int64(1), "lr": np.float64(0.5)}
     mmssprl.pretrain(folder / "photos", folder / "run", **options, log=lambda line: None)
     cfg = Config.fromfile(folder / "run/swav-small_resnet18.py")

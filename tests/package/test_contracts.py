@@ -64,11 +64,14 @@ def test_functions_take_their_numbers_by_name():
     assert loss.startswith("(scores: torch.Tensor, codes: torch.Tensor, *, temperature: float")
 
 
-def test_the_head_takes_and_holds_what_its_names_say():
-    head = make_head(queue_length=3)
-    losses = head.loss(embeddings_of(LAYOUT))
+def test_the_head_returns_its_terms_by_name():
+    losses = make_head(queue_length=3).loss(embeddings_of(LAYOUT))
     pyramid = [f"loss_pyramid_s{s}" for s in range(3)]
     assert [*losses] == [*pyramid, "loss_cross_s1", "loss_cross_s2"]
+
+
+def test_the_head_holds_its_parts_by_scale():
+    head = make_head(queue_length=3)
     assert [tuple(c.weight.shape) for c in head.prototypes] == [(5, 6), (4, 6), (3, 6)]
     assert [tuple(g.weight.shape) for g in head.correlation] == [(5, 4), (5, 3)]
     assert [queue is None for queue in head.queues] == [False, True, True]

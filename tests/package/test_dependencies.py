@@ -85,7 +85,7 @@ def test_passes(environment, versions):
         ({**OFFICIAL, **LITE}, f"{CLASH} mmcv mmcv-lite &&", NEEDED),
     ],
 )
-def test_a_problem_and_its_repair_on_one_line(environment, versions, problem, repair):
+def test_a_problem_is_one_line_with_its_repair(environment, versions, problem, repair):
     environment(versions)
     with pytest.raises(RuntimeError, match=f"^[^\n]*{problem}.* pip install {re.escape(repair)}$"):
         check_dependencies()

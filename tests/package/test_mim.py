@@ -156,7 +156,7 @@ def test_run(cell):
     assert (cell.folder / "run" / "ssprl_resnet18_scenes_backbone.pth").is_file()
 
 
-def test_train_and_test(cell):
+def test_train_leaves_a_checkpoint_for_test(cell):
     # The name alone where MIM finds it by that, or else the path.
     config = cell.checkout / LINEAR if cell.python_path else Path(LINEAR).name
     options = ("--weights", "random", "--work-dir", "trained", "--cfg-options", *ONE_EPOCH)

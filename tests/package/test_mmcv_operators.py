@@ -66,7 +66,7 @@ class TestAgainstCompiled:
                 assert got.any() or num < 12
 
 
-def test_mmcv_has_its_own_operators_if_it_is_compiled_and_torchvisions_if_not():
+def test_only_an_mmcv_without_operators_gets_torchvisions():
     provide_operators()
     assert sum(type(finder).__name__ == "_OperatorsFinder" for finder in sys.meta_path) == 1
     assert sys.modules["mmcv._ext"].__file__ == SPEC.origin

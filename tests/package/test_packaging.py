@@ -37,7 +37,7 @@ def wheel(checkout, tmp_path_factory):
     return build(checkout, "build_wheel", tmp_path_factory.mktemp("wheel"))
 
 
-def test_wheel_holds_the_package_and_copies_for_mim(wheel):
+def test_wheel_holds_exactly_these_files(wheel):
     assert wheel.name == f"mmssprl-{mmssprl.__version__}-py3-none-any.whl"
     info = f"mmssprl-{mmssprl.__version__}.dist-info/"
     wanted = {f"mmssprl/{name}" for name in files_below(ROOT / "mmssprl")}
@@ -58,20 +58,37 @@ def test_sdist_builds_the_same_wheel(checkout, wheel, tmp_path):
     assert names(build(unpacked, "build_wheel", tmp_path / "wheel")) == names(wheel)
 
 
-def test_editable_install_links_for_mim_and_its_links_enter_no_wheel(checkout, wheel, tmp_path):
+@pytest.fixture(scope="module")
+def editable(checkout, wheel, tmp_path_factory):
+    """An editable install that was built twice, and the links for MIM after each."""
     mim = checkout / "mmssprl" / ".mim"
     mim.mkdir()
     (mim / "configs").symlink_to("../../configs")  # an earlier release's
+    folder = tmp_path_factory.mktemp("editable")
+    links = []
     for _ in range(2):
-        editable = build(checkout, "build_editable", tmp_path / "editable")
-        links = {str(path.relative_to(mim)): path for path in mim.rglob("*") if path.is_symlink()}
+        archive = build(checkout, "build_editable", folder)
+        found = [path for path in mim.rglob("*") if path.is_symlink()]
+        links.append({str(path.relative_to(mim)): (path, path.readlink()) for path in found})
+    return archive, links
+
+
+def test_editable_install_links_for_mim(editable, checkout):
+    for links in editable[1]:
         assert sorted(links) == [*sorted(METAFILES), "model-index.yml", "tools"]
-        for name, path in links.items():
-            assert not path.readlink().is_absolute()
-            assert path.resolve() == (checkout / name).resolve()
-    (path_file,) = (name for name in names(editable) if not name.startswith("mmssprl-"))
-    assert zipfile.ZipFile(editable).read(path_file).decode().strip() == str(checkout)
-    assert names(build(checkout, "build_wheel", tmp_path / "wheel")) == names(wheel)
+        for name, (path, target) in links.items():
+            assert not target.is_absolute()
+            assert (path.parent / target).resolve() == (checkout / name).resolve()
+
+
+def test_editable_install_is_the_path_of_the_checkout(editable, checkout):
+    archive, _ = editable
+    (path_file,) = (name for name in names(archive) if not name.startswith("mmssprl-"))
+    assert zipfile.ZipFile(archive).read(path_file).decode().strip() == str(checkout)
+
+
+def test_links_of_an_editable_install_enter_no_wheel(editable, checkout, wheel, tmp_path):
+    assert names(build(checkout, "build_wheel", tmp_path)) == names(wheel)
 
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -116,15 +133,16 @@ LITE = {name: _dependencies.OFFICIAL[name] for name in _dependencies.REQUIRED}
 LITE |= {"mmcv": _dependencies.OFFICIAL_MMCV_LITE}
 
 
-@pytest.mark.parametrize(
-    ("name", "base", "family"),
-    [
-        ("requirements.txt", "requirements/pretrain.txt", _dependencies.ONEDL),
-        ("requirements/openmmlab.txt", "requirements/openmmlab.txt", LITE),
-    ],
-)
-def test_pins_are_of_every_dependency_and_lie_in_the_ranges_of_the_gate(name, base, family):
+@pytest.mark.parametrize("base", ["requirements/pretrain.txt", "requirements/openmmlab.txt"])
+def test_every_dependency_is_pinned(base):
     assert {"rich"} < specs(PROJECT["dependencies"]).keys() <= pins(ROOT / base).keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [("requirements.txt", _dependencies.ONEDL), ("requirements/openmmlab.txt", LITE)],
+)
+def test_pins_lie_in_the_ranges_of_the_gate(name, family):
     pinned = pins(ROOT / name)
     for requirement in [*family.values(), *_dependencies.TORCH.values()]:
         assert _dependencies.fits(pinned[_dependencies.distribution(requirement)], requirement)

@@ -28,8 +28,12 @@ def test_consecutive_views_of_one_size_share_a_group(options, groups, patches):
 
 
 @pytest.mark.fence
-def test_cells_and_slots_by_hand():
+def test_cells_by_hand():
     assert [level.cell_px for level in ViewLayout().levels] == [157, 127]
+
+
+@pytest.mark.fence
+def test_slots_by_hand():
     slots = ViewLayout(levels=ONE_SIZE).groups[1].slots
     assert [(s.role, s.scale, s.start) for s in slots] == [("patch", 1, 0), ("patch", 2, 8)]
 
