@@ -60,7 +60,7 @@ class DemoCommand(Command, DemoOptions):
 
 
 def _without_folder(word: str) -> str:
-    """Leave the folder of a file out, and those of absolute paths in a row's values."""
+    """Leave out the folder of a file, and the folders of absolute paths in a row's values."""
     if "=" in word:
         return re.sub(r"(?<==)/[^,]*/", "", word)
     return Path(word).name

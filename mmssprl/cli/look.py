@@ -95,7 +95,7 @@ class FiguresCommand(Overwriting):
     """
 
     work_dir: str = argument("work dir of the run")
-    images: str | None = option("folder or tar file", chosen="those of the run")
+    images: str | None = option("folder or tar file", chosen="the images of the run")
     out: str = argument("page to write, .html")
 
     def run(self) -> None:

@@ -99,7 +99,7 @@ class NeighborsCommand(OfWeights, _Search):
 class SelectCommand(_Search):
     """Choose images to label, to look at or to delete.
 
-    Choose among the images whose features `embed` wrote. diverse: images far from each
+    Choose among images by the features that `embed` wrote. diverse: images far from each
     other (greedy k-center), to label next. typical: the densest image of each of --num
     clusters (TypiClust). outliers: images far from all others. duplicates: groups of
     near-identical images. No image is changed or deleted.

@@ -56,7 +56,7 @@ def option(
 
 
 def optional(text: str) -> Any:
-    """Return the field of an option whose default is None, not shown in the help."""
+    """Return the field of an option with None as default, which the help does not show."""
     return option(text, chosen="")
 
 

@@ -32,7 +32,7 @@ def target(num_classes: int, present: Sequence[int], unknown: Sequence[int] = ()
 
 @DATASETS.register_module()
 class MultiLabelTargetDataset(MultiLabelDataset):
-    """A data set whose items also have ``gt_score``, the ``target`` of the image.
+    """A data set that adds ``gt_score`` to its items, the ``target`` of the image.
 
     It is made of ``gt_label``, the classes present, and optionally ``gt_unknown``, the classes that
     loss and metric ignore.

@@ -1,4 +1,4 @@
-"""A teacher, whose features are kept once and given to a training at every step."""
+"""A teacher. Its features are kept once and given to a training at every step."""
 
 from .maps import TeacherHook
 

@@ -43,7 +43,7 @@ REMEDY = "delete {} to make the maps again, or choose another folder"
 Seen = tuple[int, Tensor | ImageReadError, np.ndarray]
 """Index of an image, uint8 (3, h stride, w stride) or why it cannot be read, and its identity."""
 SAMPLED = 1024
-"""Images whose cells define the components."""
+"""The components are computed from the cells of so many images."""
 _BATCH = 8
 _GPU_BATCH = 32
 _SAVE_S = 10.0

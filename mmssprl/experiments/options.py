@@ -46,7 +46,7 @@ class CompareOptions(JobsOptions):
         "choose each learning rate of x 1/3, 1 and 3 on a fifth of the training images first"
     )
     work_dir: str | None = option("folder of the runs", chosen="work_dirs/compare_<size>")
-    dry_run: bool = switch("list the runs whose paces are known; train and write nothing")
+    dry_run: bool = switch("list the runs with known paces; train and write nothing")
 
 
 class DemoOptions(Options):

@@ -216,7 +216,7 @@ def _blur_columns(
 
 
 def _augment(source: tuple, changes: tuple, target: tuple, first: int, last: int) -> None:
-    """Augment the samples ``first`` to ``last - 1`` of N; the tuples are those of `_cpu_batch`.
+    """Augment the samples ``first`` to ``last - 1`` of N, by the tuples from `_cpu_batch`.
 
     The order is mirror, jitter, gray, blur, solarize, ``* scale + shift``. A step that a sample
     skips costs nothing and changes no bit.

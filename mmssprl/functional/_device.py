@@ -185,7 +185,7 @@ def split_order(order: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def is_jittered(factors: Tensor) -> Tensor:
-    """Return (N,) bool, True for samples whose factors are not the identity."""
+    """Return (N,) bool, True for samples with factors that are not the identity."""
     return (factors[:, :HUE] != 1).any(dim=1) | (factors[:, HUE] != 0)
 
 

@@ -1,4 +1,4 @@
-"""Augmentation of images whose channels are not colours."""
+"""Augmentation of images with channels that are not colours."""
 
 from collections.abc import Sequence
 

@@ -178,7 +178,7 @@ class PretrainingModel(BaseSelfSupervisor):
     ) -> tuple[Sequence[Tensor], Sequence[Region]]:
         """Return the views as the backbone sees them, and regions to mark, for a picture.
 
-        The arguments are those of ``loss``. The views have the groups and the order of ``inputs``.
+        It takes the arguments of ``loss``. The views have the groups and the order of ``inputs``.
         """
         return inputs, ()
 

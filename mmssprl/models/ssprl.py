@@ -181,7 +181,7 @@ class SSPRL(PyramidModel):
 
 
 def _prototypes_of_short_runs(head: Mapping[str, Any], num_images: int) -> dict[str, Any]:
-    """Return numbers of prototypes, at most those of the head."""
+    """Return numbers of prototypes, at most as many as the head has."""
     wanted = num_images / IMAGES_PER_PROTOTYPE
     return {
         f"model.head.{name}": round_within(wanted, (LEAST_PROTOTYPES, head[name]))

@@ -187,7 +187,7 @@ def _set_channels(recipe: Recipe, found: Channels) -> None:
     kind = "teacher" if has_teacher else own.type
     if kind != "PyramidPreprocessor":
         raise UserValueError(
-            f"channels must be left out for {recipe.method.key}, whose {kind} takes only "
+            f"channels must be left out for {recipe.method.key}: its {kind} takes only "
             "8-bit RGB; choose another method, without a teacher."
         )
 

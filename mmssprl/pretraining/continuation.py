@@ -78,7 +78,7 @@ def check_weights(weights: str, backbone: nn.Module, recipe: Recipe) -> None:
     source = Source.of(weights)
     wanted = ""
     if source.is_own and "network" not in cfg:
-        wanted = "those of a backbone package.module:function"
+        wanted = "for a backbone package.module:function"
     if source.is_supervised and (not recipe.backbone.has_stages or channels != 3):
         wanted = "torchvision's ResNets of 3 channels"
     if wanted:

@@ -37,7 +37,7 @@ class Recipe:
 
     @property
     def optimizer_base(self) -> Config:
-        """The config whose optimizer is scaled: published ones are for ResNets alone."""
+        """The config with the optimizer to scale: published ones are for ResNets alone."""
         return self.base if self.backbone.is_resnet else self.method.config_at(SHORT)
 
     @property

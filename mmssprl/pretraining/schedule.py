@@ -30,7 +30,7 @@ class Rate(NamedTuple):
     reason: str
     warmup_epochs: int
     warmup_start: float = SHORT_WARMUP_START
-    own_final_lr: float = 0.0  # of the config whose optimizer is scaled
+    own_final_lr: float = 0.0  # of the config with the optimizer to scale
 
 
 def needed_images(method: Method) -> float:
@@ -39,7 +39,7 @@ def needed_images(method: Method) -> float:
 
 
 def choose_rate(recipe: Recipe) -> Rate:
-    """Choose the rate of a training: as asked, the published one, or that of short runs."""
+    """Choose the rate of a training: as asked, as published, or for short runs."""
     is_published = recipe.backbone.is_resnet and not recipe.is_short
     rate = _published_rate(recipe) if is_published else _short_rate(recipe)
     if recipe.asked.lr is not None:

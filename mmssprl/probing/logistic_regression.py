@@ -205,7 +205,6 @@ def _principal_axes(x: Tensor) -> tuple[Tensor, Tensor]:
     except torch.linalg.LinAlgError:
         pass
     raise UserValueError(
-        "a linear fit needs finite features that differ between images, but those of the network "
-        "do not; it has diverged or collapsed. Use weights of an earlier epoch, or train with a "
-        "lower lr."
+        "a linear fit needs finite features that differ between images, but got none: the network "
+        "has diverged or collapsed. Use weights of an earlier epoch, or train with a lower lr."
     )

@@ -31,7 +31,7 @@ class Probe(NamedTuple):
         weights: TRAINED after an epoch; before the training START, RANDOM or SUPERVISED. The first
             line has the initial weights, other lines of epoch 0 are for comparison.
         mIoU: Of a dense probe in [0, 1], if the images have masks.
-        other_half: Without labels: share of images whose left half is nearest to its own right one.
+        other_half: Without labels: share of images where the left half is nearest to its right one.
         interval: Half a 95 % interval of the gain in ``score`` over the start; None of the start.
     """
 
@@ -94,7 +94,7 @@ def best_of(probes: Sequence[Probe]) -> Probe:
 
 
 WORSE_THAN_RANDOM = (
-    "the features are clearly worse than those of the start, which was random: do not use them; "
+    "the features are clearly worse than the random ones of the start: do not use them; "
     "lower lr (--lr of `pretrain`), or train longer"
 )
 

@@ -90,8 +90,8 @@ def from_dino_authors(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Rename the tensors of DINOv2 (patch 14) or DINOv3 (patch 16) to timm's names.
 
     With registers, timm adds positions to patches only: the position of the class token is added
-    to the token here. DINOv3 masks the bias of the keys, so only those of queries and values are
-    kept, as in timm's ``_qkvb`` networks. Other files are returned unchanged.
+    to the token here. DINOv3 masks the bias of the keys, so only the biases of queries and values
+    are kept, as in timm's ``_qkvb`` networks. Other files are returned unchanged.
     """
     if not state.keys() >= _OF_DINO:
         return dict(state)

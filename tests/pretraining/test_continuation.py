@@ -156,7 +156,7 @@ def test_a_trained_module_is_recognised(make):
         recipe = choose(**CPU, epochs=30, image_px=32, backbone=f"{NETS}:{name}")
         config_of(recipe)
         assert any(f":{name} seems to be trained" in text for text in recipe.warnings) == warns
-    with pytest.raises(ValueError, match="weights 'own' are those of .* is resnet18 of 3"):
+    with pytest.raises(ValueError, match="weights 'own' are for a backbone .* is resnet18 of 3"):
         make(weights="own", backbone="resnet18")
 
 

@@ -92,7 +92,7 @@ def test_rows_of_a_group_are_in_one_fold():
 def test_features_that_are_not_finite_are_refused_in_one_line(fit, value, where):
     features, labels = toy()
     features[where] = value
-    with pytest.raises(ValueError, match="those of the network do not; it has diverged .* lower"):
+    with pytest.raises(ValueError, match="but got none: the network has diverged .* lower"):
         fit(features, labels.float(), torch.arange(len(labels)))
 
 

@@ -51,7 +51,7 @@ class Row:
     values: Mapping[str, Any] = field(default_factory=dict)  # by key of model or config
     teacher: str | None = None
     share: float = 1.0  # of the training images
-    epochs: int | None = None  # None: those of the table
+    epochs: int | None = None  # None: the epochs of the table
 
     @property
     def trains(self) -> bool:
@@ -75,7 +75,7 @@ class Row:
 
     @property
     def differs(self) -> bool:
-        """Whether its config is not that of its method."""
+        """Whether its config is not the method's own."""
         return bool(self.values) or self.teacher is not None
 
     def keys(self, cfg: Config) -> set[str]:
@@ -158,7 +158,7 @@ SSPRL_ROW = row_of(SSPRL)
 
 
 def _read_rows(word: str) -> list[Row]:
-    """Return the rows of a word: one, or those of a YAML file, or one of them by its name."""
+    """Return the rows of a word: one, or all rows of a YAML file, or one of them by its name."""
     file, _, name = word.partition(":")
     if not file.endswith(_OF_YAML):
         return [_typed_row(word)]

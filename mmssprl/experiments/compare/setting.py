@@ -89,7 +89,7 @@ def _is_set(key: str, own: Collection[str]) -> bool:
 
 
 def _size_of(setting: CompareSetting, cfg: Config, num_images: int, epochs: int) -> TrainingSize:
-    """Return the size of a row's runs, in which views and backbone are those of the config."""
+    """Return the size of a row's runs, with the views and the backbone of the config."""
     width = SSPRL.config_at(setting.size).model.neck.in_channels  # for a method without a neck
     return TrainingSize(
         num_images=num_images,

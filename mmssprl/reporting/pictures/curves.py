@@ -32,7 +32,7 @@ class CurvePanel(NamedTuple):
     lines: Mapping[str, Points]
     colours: Sequence[str] = SCALES
     level: float | None = None  # height of a dashed line
-    bottom: float | None = 0.0  # end of the y axis; that of the curves if None or if any is below
+    bottom: float | None = 0.0  # of the y axis; None, or one above a curve: as the curves need it
 
 
 def draw_losses(work_dir: str | Path, records: Sequence[Record] | None = None) -> Figure:
