@@ -3,7 +3,7 @@
     bash tools/dist_train.sh configs/baselines/byol_resnet50_2xb64-coslr-200e_coco.py 2 --amp
 
 Data: data/coco/train2014 (82,783 images).
-Recipe: views, heads and augmentation are the paper's. Optimiser, warm-up and momentum are those of
+Recipe: views, heads and augmentation are the paper's. Optimiser, warm-up and momentum are as in
 ORL's published BYOL on COCO (SGD, lr 0.4 at batch 512, 800 epochs of train2017).
 ASSUMPTIONS: ORL's lr, scaled linearly to batch 128, and the rest of its recipe also suit 200
 epochs.

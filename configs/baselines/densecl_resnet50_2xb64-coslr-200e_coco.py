@@ -4,7 +4,7 @@
 
 Data: data/coco/train2014 (82,783 images).
 Recipe: the published settings for COCO (800 epochs of train2017, lr 0.3 at batch 256), most of them
-those of MoCo v2.
+also the settings of MoCo v2.
 ASSUMPTION: the published lr, scaled linearly to batch 128, and the other settings also suit 200
 epochs.
 Reported in the SS-PRL paper: 57.0 mAP (COCO), 75.2 mAP (VOC07) with a linear classifier on

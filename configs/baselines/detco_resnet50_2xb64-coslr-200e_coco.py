@@ -4,7 +4,7 @@
 
 Data: data/coco/train2014 (82,783 images).
 Recipe: a jigsaw has 3 x 3 squares of 64 px from a crop of 60 to 100 % of an image, as published.
-Whole images are the views of MoCo v2. At equal lr the loss is 6.6 times that of MoCo.
+Whole images are the views of MoCo v2. At equal lr the loss is 6.6 times MoCo's.
 ASSUMPTIONS: no RandAugment, because its strength is not published; hidden layers of 2,048 units;
 level weights from a port; the lr of MoCo v2 on COCO.
 Reported in the SS-PRL paper: 52.7 mAP (COCO), 70.6 mAP (VOC07) with a linear classifier on DetCo's

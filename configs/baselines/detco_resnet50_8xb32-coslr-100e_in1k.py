@@ -4,8 +4,8 @@
 
 Data: data/imagenet/train (1.28 M images).
 Recipe: the published settings for 200 epochs.
-ASSUMPTIONS: the same settings for 100 epochs, the length in the SS-PRL paper, and those of the COCO
-config.
+ASSUMPTIONS: the same settings for 100 epochs, the length in the SS-PRL paper, and the assumptions
+of the COCO config.
 Reported in the SS-PRL paper: 60.0 mAP (COCO), 81.3 mAP (VOC07) with a linear classifier on DetCo's
 features.
 Hardware: 8 GPUs x 32 images. Not run at full scale, so wall time, memory and mAP are unknown.

@@ -3,8 +3,8 @@
     bash tools/dist_train.sh configs/baselines/insloc_resnet50_2xb64-coslr-200e_coco.py 2 --amp
 
 Data: data/coco/train2014 (82,783 images).
-Recipe: canvases, pasted crops, pyramid, head, queues, momentum and temperature are those of the
-released FPN config (200 epochs of ImageNet). Its photometric augmentation is that of MoCo v2.
+Recipe: canvases, pasted crops, pyramid, head, queues, momentum and temperature are as in the
+released FPN config (200 epochs of ImageNet). It has the photometric augmentation of MoCo v2.
 ASSUMPTIONS: the form with FPN, the only one that was released. The lr of ORL and DenseCL on COCO,
 0.3 at batch 256, scaled linearly to batch 128, without Nesterov, as for MoCo v2. Backgrounds are
 other images of the batch.

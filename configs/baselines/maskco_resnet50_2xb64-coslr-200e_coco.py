@@ -7,7 +7,7 @@ Recipe: no code of MaskCo is known. Its abstract and the caption of its overview
 masked region, the head that predicts the features under it, and negatives from other images and a
 few from the same image.
 ASSUMPTIONS: everything else, see ``MaskCo`` and ``RegionPairCrop``. Views, head, queue, momentum,
-temperature and optimiser are those of MoCo v2, with the lr of its COCO config.
+temperature and optimiser are as for MoCo v2, with the lr of its COCO config.
 Reported in the SS-PRL paper: 51.9 mAP (COCO), 70.2 mAP (VOC07) with a linear classifier on MaskCo's
 features.
 Hardware: 2 GPUs x 64 images. Not run at full scale, so wall time, memory and mAP are unknown.

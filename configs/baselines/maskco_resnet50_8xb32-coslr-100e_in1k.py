@@ -3,7 +3,7 @@
     bash tools/dist_train.sh configs/baselines/maskco_resnet50_8xb32-coslr-100e_in1k.py 8 --amp
 
 Data: data/imagenet/train (1.28 M images).
-ASSUMPTIONS: the settings of MoCo v2 on ImageNet, and otherwise those of
+ASSUMPTIONS: the settings of MoCo v2 on ImageNet, and otherwise the settings of
 maskco_resnet50_2xb64-coslr-200e_coco.py.
 Reported in the SS-PRL paper: 50.3 mAP (COCO), 75.1 mAP (VOC07) with a linear classifier on MaskCo's
 features.

@@ -3,7 +3,7 @@
     python tools/train.py configs/baselines/supervised_resnet18_scenes.py
 
 This is the row `supervised` of `compare`, which sets data and classes, at the size that it probes.
-The optimizer is that of ssprl_resnet18_scenes.py.
+The optimizer is the same as in ssprl_resnet18_scenes.py.
 Hardware: one CPU core.
 """
 

@@ -3,10 +3,10 @@
     bash tools/dist_train.sh configs/ssprl/ssprl-released_resnet50_8xb32-coslr-100e_in1k.py 8 --amp
 
 Data: data/imagenet/train (1.28 M images).
-Recipe: that of ssprl_resnet50_8xb32-coslr-100e_in1k.py, including its assumptions.
-ASSUMPTION: views and head are those of the script that was released for COCO. It has six 96 px
-small views, g_s reads the mean raw scores, each pyramid predicts both image codes, and red is
-divided by 0.228.
+Recipe: as in ssprl_resnet50_8xb32-coslr-100e_in1k.py, including its assumptions.
+ASSUMPTION: views and head are as in the script that was released for COCO. It has six 96 px small
+views, g_s reads the mean raw scores, each pyramid predicts both image codes, and red is divided by
+0.228.
 Paper, most likely for this form: 63.8 mAP (COCO), 85.4 mAP (VOC07) with a linear classifier.
 Hardware: 8 GPUs x 32 images. Not run at full scale, so wall time, memory and mAP are unknown.
 """

@@ -3,7 +3,7 @@
     bash tools/dist_train.sh \\
         configs/ssprl/ssprl-sampled_resnet50_2xb64-coslr-200e_coco.py 2 --amp
 
-Data, network, optimiser and schedule are those of ssprl_resnet50_2xb64-coslr-200e_coco.py. Sampled
+Data, network, optimiser and schedule are as in ssprl_resnet50_2xb64-coslr-200e_coco.py. Sampled
 patches are an extension of this package, not in the paper: 2 of 4 and 3 of 9, drawn again for each
 image and step.
 ASSUMPTION: the released recipe suits the paper form with sampled patches.

@@ -5,7 +5,7 @@
 
 This is the form that `pretrain --method ssprl` trains, with the views and queues that it chooses
 for COCO train2014 on 2 GPUs. Everything else is as in ssprl_resnet50_2xb64-coslr-200e_coco.py.
-Small views are those of the released code. Sampled patches are an extension of this package, not in
+Small views are as in the released code. Sampled patches are an extension of this package, not in
 the paper: 2 of 4 and 3 of 9, drawn again for each image and step.
 ASSUMPTION: the released recipe suits this form.
 Hardware: 2 GPUs x 64 images. Not run at full scale, so wall time, memory and mAP are unknown.

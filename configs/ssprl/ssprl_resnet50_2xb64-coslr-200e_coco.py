@@ -3,7 +3,7 @@
     bash tools/dist_train.sh configs/ssprl/ssprl_resnet50_2xb64-coslr-200e_coco.py 2 --amp
 
 Data: data/coco/train2014 (82,783 images).
-Recipe: optimiser, prototypes, queues and freezing are those of the released recipe.
+Recipe: optimiser, prototypes, queues and freezing are as in the released recipe.
 Paper: 61.3 mAP (COCO), 80.5 mAP (VOC07) with a linear classifier. These are most likely scores of
 the released form with six small views: its script has them, and the paper's ablation without
 patches has the same 79.2 mAP as its SwAV.

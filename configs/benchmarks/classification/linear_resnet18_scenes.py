@@ -4,7 +4,7 @@
     python tools/train.py configs/benchmarks/classification/linear_resnet18_scenes.py \
         --weights BACKBONE.pth
 
-Measured: about 16 % mAP with random weights, about 22 % with those of `make demo`. The network is
+Measured: about 16 % mAP with random weights, about 22 % with weights of `make demo`. The network is
 narrow and the images are generated, so the scores say nothing about photographs.
 Hardware: one CPU core, about 45 s.
 """

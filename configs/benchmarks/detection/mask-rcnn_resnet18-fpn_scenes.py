@@ -4,11 +4,11 @@
     python tools/train.py configs/benchmarks/detection/mask-rcnn_resnet18-fpn_scenes.py \
         --weights backbone.pth
 
-The backbone is that of ssprl_resnet18_scenes.py. AdamW replaces SGD, as in pre-training at this
+The backbone is the one of ssprl_resnet18_scenes.py. AdamW replaces SGD, as in pre-training at this
 size.
 Measured with random weights, one seed, AP / AP50 / AP75 in percent: 5.9/10.6/6.0 for boxes,
 5.3/10.2/4.9 for masks. Half and double the learning rate gave 8.7 and 6.3 AP50 for boxes. Over
-three seeds, box AP was 5.3 +- 0.9 with random weights and 4.4 +- 1.3 with those of `make demo`.
+three seeds, box AP was 5.3 +- 0.9 with random weights and 4.4 +- 1.3 with the ones of `make demo`.
 Hardware: one CPU core, 2.5 minutes of CPU time.
 """
 

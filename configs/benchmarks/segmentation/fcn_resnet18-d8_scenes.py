@@ -4,10 +4,10 @@
     python tools/train.py configs/benchmarks/segmentation/fcn_resnet18-d8_scenes.py \
         --weights backbone.pth
 
-The backbone is that of ssprl_resnet18_scenes.py with its last stage dilated. AdamW replaces SGD, as
-in pre-training at this size.
+The backbone is the one of ssprl_resnet18_scenes.py with its last stage dilated. AdamW replaces SGD,
+as in pre-training at this size.
 Measured with random weights, one seed: mIoU 9.2. Predicting only background scores 3.3. Over three
-seeds, mIoU was 9.8 +- 1.2 with random weights and 11.3 +- 0.5 with those of `make demo`.
+seeds, mIoU was 9.8 +- 1.2 with random weights and 11.3 +- 0.5 with the weights of `make demo`.
 Hardware: one CPU core, 1.5 minutes of CPU time.
 """
 

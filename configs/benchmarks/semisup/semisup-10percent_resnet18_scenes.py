@@ -4,8 +4,8 @@
     python tools/train.py configs/benchmarks/semisup/semisup-10percent_resnet18_scenes.py \
         --weights BACKBONE.pth
 
-Measured in one trial: 15.3 % mAP with random weights, 17.3 % with those of the shipped recipe. The
-network is narrow and the images are generated, so the scores say nothing about photographs.
+Measured in one trial: 15.3 % mAP with random weights, 17.3 % with weights of the shipped recipe.
+The network is narrow and the images are generated, so the scores say nothing about photographs.
 Hardware: one CPU core, about 40 s.
 """
 
