@@ -2,8 +2,8 @@
 
     python docs/results/deployed/paces.py COREL5K WORK_DIR
 
-Writes paces.csv. The steps are those of the recipes of `mmssprl pretrain`, on one core. All
-seconds are CPU time, also those of the teacher's pass, so that other work matters less.
+Writes paces.csv. The steps are of the recipes of `mmssprl pretrain`, on one core. All seconds are
+CPU time, also for the teacher's pass, so that other work matters less.
 """
 
 import argparse

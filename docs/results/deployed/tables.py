@@ -214,7 +214,7 @@ def score_table(rows: Sequence[Key], measures: Sequence[str], runs: list[dict[st
 
 
 def map_table(lines: list[dict[str, str]]) -> str:
-    """Return the mean IoU of each row with its interval, and that of a constant."""
+    """Return the mean IoU of each row with its interval, and the mean IoU of a constant."""
     found = maps_of(lines)
     rows = []
     for key in TITLES:

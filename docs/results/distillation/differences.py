@@ -2,8 +2,8 @@
 
     python docs/results/distillation/differences.py
 
-Rows of equal time are compared with SwAV with six small views, whose five seeds are those of
-photos/. The other differences are those that the text names. The images are 'test', the 499 test
+Rows of equal time are compared with the five seeds of photos/ for SwAV with six small views. The
+other differences are the ones that the text names. The images are 'test', the 499 test
 photographs, or 'voc128', the 100 photographs of the dense probe.
 """
 

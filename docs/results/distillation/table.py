@@ -4,7 +4,7 @@
 
 Runs that WORK_DIR lacks keep their rows of the CSV files. The nearest neighbours of COREL5K's test
 images are scored, too, and the feature maps of the runs are probed at 224 px on the masks of
-VOC128. Fine-tunings are those of WORK_DIR/finetune/*: runs of ``mmssprl finetune BACKBONE COREL5K
+VOC128. Fine-tunings are in WORK_DIR/finetune/*: runs of ``mmssprl finetune BACKBONE COREL5K
 --task classify --share 100% 10% --image-px 96``, named classify_ROW, and on coco128 with ``--task
 detect --image-px 192 --epochs 20``, named detect_ROW.
 """

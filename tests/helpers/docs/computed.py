@@ -51,7 +51,7 @@ def paced(row, epochs):
 
 
 def ratio(path, column, row, other, name="method", **wanted):
-    """Return the mean of a column of one row, divided by that of another."""
+    """Return the mean of a column of one row, divided by the mean of another row."""
     own = mean_of(path, column, **{name: row}, **wanted)
     return own / mean_of(path, column, **{name: other}, **wanted)
 
@@ -156,7 +156,7 @@ def lead_of_the_chosen_rate():
 
 
 def below_a_guess():
-    """Return by how many percent their losses are below that of a guess among 513."""
+    """Return by how many percent their losses are below the loss of a guess among 513."""
     losses = column(SCENES, "loss", collapsed="True")
     return shown(0, *(100 - 100 * loss / math.log(513) for loss in losses[::-1]))
 

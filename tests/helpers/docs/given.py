@@ -50,7 +50,7 @@ GIVEN = {
         "at most 0.1. Today": "a limit of the classifier",
     },
     "docs/results/scenes/README.md": {
-        "below 0.3 of that": "the limit of the mark",
+        "below 0.3 of the deviation": "the limit of the mark",
         "differences of 0.1 to 1.3 points": "of the paper's Table 4",
     },
 }
