@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from ..console.live_line import at_work
 from ..console.options import argument, option, optional, required
-from ..console.paths import PICTURES
-from ..console.progress import at_work
+from ..console.paths import PICTURES, check_image_source, check_images
 from ..console.wording import wrapped
 from ..system.outputs import prepare_output, write_figure
 from ._command import Command, Overwriting
@@ -25,7 +25,9 @@ class ReportCommand(Command):
     """
 
     work_dir: str = argument("work dir of the run")
-    images: str | None = optional("folder or tar file, if they have moved since the run")
+    images: str | None = optional(
+        "folder or tar file, if they have moved since the run", check_image_source
+    )
 
     def run(self) -> int:
         """Write the page."""
@@ -68,7 +70,7 @@ class FeaturesCommand(Overwriting):
       python -m mmssprl visualize features photos/ maps.png --weights a_backbone.pth random
     """
 
-    images: str = argument("folder, tar file or image")
+    images: str = argument("folder, tar file or image", check_images)
     weights: Sequence[str] = required("backbones, or `random`")
     image_px: int = option("side of the images; more pixels give a finer map", default=448, least=1)
     out: str = argument(_KINDS)

@@ -1,21 +1,26 @@
-"""Progress of long work: a bar with the time left, or the time elapsed."""
+"""Progress over items, with their rate and the time left."""
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sized
-from contextlib import contextmanager
-from shutil import get_terminal_size
-from threading import Event, Thread
+from collections.abc import Iterable, Iterator, Sized
 from typing import TypeVar
 
 from rich.console import Console
-from rich.progress import track
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
 
-from .wording import printable
+from .durations import format_hours
+from .live_line import at_work, innermost
 
 Item = TypeVar("Item")
-_EVERY_S = 9.0
-"""Seconds between two lines if stderr is not a terminal."""
 
 
 def watch(
@@ -25,58 +30,55 @@ def watch(
 
     ``total`` is for items without a length.
     """
+    total = len(items) if total is None and isinstance(items, Sized) else total
+    if not shown:
+        return iter(items)
     console = Console(file=sys.stderr)
-    if shown and not console.is_terminal:
+    if not console.is_terminal:
         return _in_lines(items, description, total)
-    return track(
-        items, description, total=total, console=console, transient=True, disable=not shown
-    )
+    return _with_bar(items, description, total, console)
+
+
+def _with_bar(
+    items: Iterable[Item], description: str, total: int | None, console: Console
+) -> Iterator[Item]:
+    columns = [
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        _RateColumn(),
+        TimeRemainingColumn(),
+    ]
+    with innermost(), Progress(*columns, console=console, transient=True) as progress:
+        yield from progress.track(items, total=total, description=description)
+
+
+class _RateColumn(ProgressColumn):
+    """Items per second, as in ``31/s``."""
+
+    def render(self, task: Task) -> Text:
+        """Return the rate of the last seconds, or nothing."""
+        speed = task.finished_speed or task.speed
+        return Text(_rate(speed) if speed else "")
+
+
+def _rate(per_second: float) -> str:
+    digits = 1 if per_second < 10 else 0
+    return f"{per_second:,.{digits}f}/s"
 
 
 def _in_lines(items: Iterable[Item], description: str, total: int | None) -> Iterator[Item]:
     number = 0
-    start = time.monotonic()
-    total = len(items) if total is None and isinstance(items, Sized) else total
+    start_s = time.monotonic()
 
     def line() -> str:
-        left = ""
+        text = f"{description}: {number:,}" + (f" of {total:,}" if total else "")
         if total and number:  # a slow first item gives no estimate
-            left = f" (about {(time.monotonic() - start) * (total / number - 1):.0f} s left)"
-        return f"{description}: {number}{f' of {total}' if total else ''}{left},"
+            elapsed_s = time.monotonic() - start_s
+            left = format_hours(elapsed_s * (total / number - 1) / 3600)
+            text += f", {_rate(number / elapsed_s)}, about {left} left"
+        return f"{text},"
 
     with at_work(line):
         for number, item in enumerate(items):  # noqa: B007  the line reads it
             yield item
-
-
-@contextmanager
-def at_work(what: Callable[[], str] | str) -> Iterator[None]:
-    """Show on stderr how long work of unknown length has taken.
-
-    A terminal updates one line every second; other streams get a line every nine seconds.
-    """
-    if sys.stderr is None:  # closed
-        yield
-        return
-    is_terminal = sys.stderr.isatty()
-    before = "\r" if is_terminal else ""
-    after = "\x1b[K" if is_terminal else "\n"
-    has_ended = Event()
-    start = time.monotonic()
-
-    def show() -> None:
-        while not has_ended.wait(1.0 if is_terminal else _EVERY_S):
-            text = printable(what if isinstance(what, str) else what())
-            seconds = f" {time.monotonic() - start:.0f} s"
-            width = get_terminal_size().columns - len(seconds) - 1
-            print(f"{before}{text[:width]}{seconds}", end=after, file=sys.stderr, flush=True)
-
-    thread = Thread(target=show, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        has_ended.set()
-        thread.join()
-        if is_terminal:
-            print(f"{before}{after}", end="", file=sys.stderr, flush=True)

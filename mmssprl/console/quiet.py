@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
+from .live_line import clear_live_line
 from .wording import printable
 
 _CHATTERING = {"mmcv", "mmpretrain", "mmdet", "mmseg", "pycocotools"}
@@ -63,6 +64,7 @@ def is_verbose() -> bool:
 
 def say(text: str) -> None:
     """Print and flush, with control characters escaped."""
+    clear_live_line()
     print(printable(text), flush=True)
 
 
@@ -90,10 +92,13 @@ def keep_off_console(logger: logging.Logger, *, tables: bool = True) -> None:
     """
     for handler in logger.handlers:
         _escape_names(getattr(handler, "stream", None))
-        if not _verbose and not isinstance(handler, logging.FileHandler):
+        if isinstance(handler, logging.FileHandler):
+            continue
+        if not _verbose:
             handler.addFilter(partial(_is_for_console, tables=tables))
             if not isinstance(handler.formatter, _ShortForms):
                 handler.setFormatter(_ShortForms(handler.formatter))
+        handler.addFilter(_make_room)
 
 
 def _escape_names(stream: Any) -> None:
@@ -163,6 +168,12 @@ def _is_for_console(record: logging.LogRecord, *, tables: bool) -> bool:
     is_line = Path(record.pathname).name == "logger_hook.py" and "Exp name" not in str(record.msg)
     is_shown = is_print_log or is_line or not _is_of_package(record.pathname)
     return is_shown or (tables and record.levelno >= logging.WARNING)
+
+
+def _make_room(record: logging.LogRecord) -> bool:
+    """Erase the live line for a record that has passed the other filters."""
+    clear_live_line()
+    return True
 
 
 def _caller() -> str:

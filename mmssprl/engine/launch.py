@@ -4,6 +4,7 @@ import gc
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +18,7 @@ from mmengine.registry import RUNNERS
 
 from ..config.build_errors import FirstStepHook, explain_build_errors
 from ..config.run_checks import check_config, check_data, warn_of_schedule
+from ..console.live_line import at_work
 from ..console.log_line import LogLine
 from ..console.paths import check_path
 from ..datasets.loader_processes import explain_timeout, prepare_loaders
@@ -37,6 +39,7 @@ from .config_options import config_with_options
 from .initial_weights import apply_weights
 from .log_processor import BoundedHistoriesHook
 from .runner import ConsoleRunner, end_workers, use_cpu_processes
+from .training_progress import TrainingProgress
 
 Launcher = Literal["none", "pytorch", "slurm", "mpi"]
 
@@ -160,6 +163,7 @@ def launch(
         # Before mmengine, which would select a CUDA device first.
         torch.distributed.init_process_group("gloo", timeout=timeout_of(cfg))
 
+    is_shown = task == "train" and keep_record and is_first_process()
     stopped: StoppedError | None = None
     lock = hold_work_dir(cfg.work_dir, writes=task == "train" and is_first_process())
     with lock, torch_threads(cfg.get("num_threads")), freed_memory_kept(get_device()):
@@ -168,7 +172,8 @@ def launch(
         with explain_build_errors(cfg, first_step), explain_collectives(cfg):
             runner = _build(cfg, task, hooks, overwrite=overwrite, keep_record=keep_record)
             try:
-                with explain_timeout(partial(_loader_in_use, runner, task)):
+                progress = at_work(TrainingProgress(runner)) if is_shown else nullcontext()
+                with progress, explain_timeout(partial(_loader_in_use, runner, task)):
                     metrics = runner.train() if task == "train" else runner.test()
                 if out is not None and is_main_process():
                     # Metrics of mmseg are numpy scalars.

@@ -1,6 +1,7 @@
 """The log of a training: lines, bounded histories, batched reads of losses, warnings."""
 
 import math
+import time
 from collections import OrderedDict, deque
 from typing import Any
 
@@ -10,6 +11,7 @@ from mmengine.hooks import Hook, LoggerHook, RuntimeInfoHook
 from mmengine.runner import LogProcessor, Runner
 from torch import Tensor
 
+from ..console.live_line import rarer_s
 from ..console.log_line import LogLine, console_line, epoch_head, relative_name
 from ..console.wording import wrapped
 from ..errors import UserValueError
@@ -23,6 +25,8 @@ from .troubles import find_troubles
 
 KEPT = 1000
 """Values kept of each scalar, more than the windows of all shipped configs."""
+_ALL_S = 60.0
+"""Time in which the console shows all training lines."""
 _KEPT_FOR = {"epochs_done": 4.0, "progress": 0.12}
 """MonitorHook keeps lines of so many epochs and of this share of the training."""
 
@@ -53,6 +57,8 @@ class PretrainLogProcessor(LogProcessor):
     latest: dict | None = None
     _num_steps = 0  # since the last line
     _last_step: int | None = None
+    _first_s: float | None = None  # when the first line was written
+    _shown_s = 0.0  # when the console last had a line
 
     def __init__(self, key: str = "", name: str = "", factor: float = 1.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -80,9 +86,23 @@ class PretrainLogProcessor(LogProcessor):
         tag["progress"] = (runner.iter + 1) / runner.max_iters
         self.latest = {**tag, "step": runner.iter + 1}  # as the visualizer writes it
 
+        if not self._is_shown(is_last=tag["progress"] == 1):
+            return tag, LogLine(text, None)
         counts = all(term.num_classes for term in _loss_terms(runner).values())
         chance = "ln K" if counts else "chance"
         return tag, LogLine(text, console_line(self.latest, runner.max_epochs, chance))
+
+    def _is_shown(self, *, is_last: bool) -> bool:
+        """Whether the console shows this line: each of the first minute, later fewer."""
+        now_s = time.monotonic()
+        if self._first_s is None:
+            self._first_s = now_s
+        elapsed_s = now_s - self._first_s
+        is_due = now_s - self._shown_s >= rarer_s(elapsed_s, least_s=0.0)
+        if is_last or is_due or elapsed_s < _ALL_S:
+            self._shown_s = now_s
+            return True
+        return False
 
     def get_log_after_epoch(
         self, runner: Runner, batch_idx: int, mode: str, with_non_scalar: bool = False

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import torch
 
-from ..console.progress import at_work
+from ..console.live_line import at_work
 from ..console.wording import counted
 from ..errors import UserRuntimeError
 from ..system.environment import usable_cores

@@ -9,7 +9,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from ..console.progress import at_work
+from ..console.live_line import at_work
 from ..errors import UserValueError
 from ..system.stopping import signals
 from .logistic_regression import (

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ..config.reading import one_line
+from ..console.live_line import at_work
 from ..console.messages import message_for_user
-from ..console.progress import at_work
 from ..console.wording import printable, wrapped
 from ..drawing.embedded import embedded
 from ..features.backbone import load_backbone

@@ -19,7 +19,7 @@ from torch import nn
 
 from ..config.hooks import find_hook, remove_hooks
 from ..console.durations import format_hours
-from ..console.progress import at_work
+from ..console.live_line import at_work
 from ..console.quiet import quiet_console
 from ..console.wording import counted
 from ..datasets.loader_processes import has_room_for_process

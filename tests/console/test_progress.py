@@ -4,13 +4,24 @@ import time
 
 import pytest
 
-from mmssprl.console import progress
-from mmssprl.console.progress import at_work, watch
+from mmssprl.console import live_line
+from mmssprl.console.live_line import at_work, clear_live_line, rarer_s
+from mmssprl.console.progress import watch
 
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch):
-    monkeypatch.setattr(progress, "_EVERY_S", 0.05)
+    monkeypatch.setattr(live_line, "_LEAST_S", 0.05)
+
+
+def use_terminal(monkeypatch):
+    """Return a stream in the place of stderr that is a terminal."""
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    return stream
 
 
 def test_lines_replace_the_bar_without_a_terminal(capsys):
@@ -19,12 +30,38 @@ def test_lines_replace_the_bar_without_a_terminal(capsys):
     first, *others = capsys.readouterr().err.splitlines()
     assert first == "reading: 0 of 4, 0 s"  # a slow first item gives no estimate
     assert 2 <= len(others) <= 5
-    assert re.fullmatch(r"reading: [1-3] of 4 \(about \d s left\), \d s", others[-1])
+    assert re.fullmatch(r"reading: [1-3] of 4, \d+(\.\d)?/s, about 1 s left, 0 s", others[-1])
+
+
+def test_a_terminal_has_a_bar_with_the_rate(monkeypatch):
+    terminal = use_terminal(monkeypatch)
+    slow = (time.sleep(0.15) or item for item in range(8))
+    assert [*watch(slow, "reading", total=8)] == [*range(8)]
+    assert re.search(r"reading .*8/8\S* \d\.\d/s", terminal.getvalue())
 
 
 def test_progress_that_is_not_shown_writes_nothing(capsys):
     assert [*watch(iter([1]), "reading", shown=False)] == [1]
     assert capsys.readouterr().err == ""
+
+
+def test_lines_become_rarer():
+    """Ten seconds at first, a tenth of the time later, five minutes at most."""
+    assert [rarer_s(seconds, 9.0) for seconds in (0, 90, 600, 2400, 9000)] == [9, 9, 60, 240, 300]
+
+
+def test_a_line_is_not_due_after_another_line(capsys):
+    with at_work("step"):
+        for _ in range(8):
+            time.sleep(0.03)
+            clear_live_line()  # as before each line of a log
+    assert capsys.readouterr().err == ""
+
+
+def test_only_the_innermost_work_is_shown(capsys):
+    with at_work("outer"), at_work("inner"):
+        time.sleep(0.3)
+    assert {line.split()[0] for line in capsys.readouterr().err.splitlines()} == {"inner"}
 
 
 def test_work_of_unknown_length_shows_its_time_until_it_ends(capsys):
@@ -42,13 +79,20 @@ def test_work_that_fails_raises_its_error():
 
 
 def test_a_terminal_has_one_line_that_goes_at_the_end(monkeypatch):
-    stream = io.StringIO()
-    monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr("sys.stderr", stream)
+    terminal = use_terminal(monkeypatch)
     with at_work("fit\x1b[31mting"):
-        time.sleep(1.2)
-    text = stream.getvalue()
+        time.sleep(0.2)
+    text = terminal.getvalue()
     assert text.startswith("\rfit")
     assert "[31m" not in text.replace("\\x1b[31m", "")
     assert text.endswith("\r\x1b[K")
     assert "\n" not in text
+
+
+def test_a_line_of_a_log_erases_the_live_line(monkeypatch):
+    terminal = use_terminal(monkeypatch)
+    with at_work("fitting"):
+        time.sleep(0.2)
+        before = terminal.getvalue()
+        clear_live_line()
+        assert terminal.getvalue()[len(before) :].startswith("\r\x1b[K")

@@ -6,6 +6,7 @@ from helpers.engine.pretrain_runner import make_runner
 from mmengine.device import get_device
 from mmengine.runner import Runner
 
+from mmssprl.engine import log_processor
 from mmssprl.engine.log_processor import PretrainLogProcessor
 from mmssprl.errors import UserValueError
 from mmssprl.models import SSPRL
@@ -61,6 +62,19 @@ def test_losses_keep_mmengine_s_window_of_ten_steps(whole):
     _, runner, lines = whole
     losses = runner.message_hub.get_scalar("train/loss").data[0]
     assert lines[-1]["loss"] == pytest.approx(losses[:9].mean())
+
+
+def test_the_console_has_fewer_lines_after_the_first_minute(whole, monkeypatch):
+    _, runner, _ = whole
+    processor = PretrainLogProcessor(window_size=10)
+    now_s = 50.0
+    monkeypatch.setattr(log_processor.time, "monotonic", lambda: now_s)
+    shown_s = []
+    for now_s in (50, 51, 109, 110, 115, 116, 121, 170, 180, 184, 1050, 1149, 1162):
+        _, line = processor.get_log_after_iter(runner, 4, "train")
+        if line.console is not None:
+            shown_s.append(now_s - 50)
+    assert shown_s == [0, 1, 59, 66, 120, 134, 1000, 1112]  # then a tenth of the time so far
 
 
 def test_a_resumed_run_counts_its_own_steps(images, whole, tmp_path):
