@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ..console.wording import counted
 from ..errors import UserValueError
+from ..saving.run_record import RECORD_FILE, read_record
 from .history import Record, read_scalars
 
 PAGE = "docs/troubleshooting.md"
@@ -205,7 +206,7 @@ def diagnose(run: str | Path, records: Sequence[Record] | None = None) -> Diagno
             f"the log of {run} must have 'progress' in each line, but has not; give a pre-training "
             "by mmssprl 0.2 or later."
         )
-    done = f"{len(records)} lines of the log: {_progress(run, records)}"
+    done = _progress(Path(run), records)
     troubles = find_troubles(records)
     if troubles:
         lines = [f"trouble: {line}" for line in troubles.values()]
@@ -219,15 +220,21 @@ def diagnose(run: str | Path, records: Sequence[Record] | None = None) -> Diagno
     return Diagnosis(HEALTHY, [done, "healthy: no sign of trouble"])
 
 
-def _progress(run: str | Path, records: Sequence[Record]) -> str:
-    """Return the epochs and the share of the training that are done."""
+def _progress(run: Path, records: Sequence[Record]) -> str:
+    """Return the epochs that are done, and the images seen if the run has recorded its images."""
     last = records[-1]
     # The log's last line is up to an interval before the last step.
     interval = last["progress"] - (records[-2]["progress"] if len(records) > 1 else 0.0)
     # An export may come from the best probe, or from a shorter training that this run resumed.
-    exported = [path.stem for path in Path(run).glob("*_backbone.pth")]
+    exported = [path.stem for path in run.glob("*_backbone.pth")]
     is_exported = any(not stem.endswith("_best_backbone") for stem in exported)
     is_complete = is_exported and last["progress"] + interval >= 1
-    share = 1.0 if is_complete else last["progress"]
-    epochs = last["epochs_done"] / last["progress"] * share
-    return f"{epochs:.1f} epochs, {share:.0%} of the training"
+
+    planned = last["epochs_done"] / last["progress"]
+    done = planned if is_complete else last["epochs_done"]
+    text = f"trained: {done:.1f} of {planned:.0f} epochs"
+    starts = read_record(run / RECORD_FILE).get("starts") or [{}]
+    images = starts[-1].get("images")
+    if images is None:
+        return text
+    return f"{text} of {images['num_images']:,} images"

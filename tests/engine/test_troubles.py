@@ -142,20 +142,30 @@ def test_a_complete_run_is_whole_though_its_log_ends_before_its_last_step(tmp_pa
     """Lines come every few steps: the last one is of step 96 of 100, in epoch 9.6 of 10."""
     records = run(epochs=9)
     records.append({**records[-1], "epochs_done": 9.6, "progress": 0.96, "step": 960})
-    assert diagnose(tmp_path, records).lines[0].endswith("9.6 epochs, 96% of the training")
+    assert diagnose(tmp_path, records).lines == [
+        "trained: 9.6 of 10 epochs",
+        "healthy: no sign of trouble",
+    ]
     (tmp_path / "ssprl_resnet18_backbone.pth").touch()
-    assert diagnose(tmp_path, records).lines[0].endswith("10.0 epochs, 100% of the training")
+    assert diagnose(tmp_path, records).lines[0] == "trained: 10.0 of 10 epochs"
 
 
 @pytest.mark.parametrize(
     ("file", "last", "shown"),
     [
-        ("ssprl_resnet18_best_backbone.pth", 0.96, "9.6 epochs, 96%"),  # of a probe, in between
-        ("ssprl_resnet18_backbone.pth", 0.5, "5.0 epochs, 50%"),  # of a run that is now longer
+        ("ssprl_resnet18_best_backbone.pth", 0.96, "9.6"),  # of a probe, in between
+        ("ssprl_resnet18_backbone.pth", 0.5, "5.0"),  # of a run that is now longer
     ],
 )
 def test_other_exports_do_not_make_a_run_complete(file, last, shown, tmp_path):
     records = [{**each, "progress": each["progress"] * last / 0.9} for each in run(epochs=9)]
     records[-1] |= {"epochs_done": 10 * last, "progress": last}
     (tmp_path / file).touch()
-    assert diagnose(tmp_path, records).lines[0].endswith(f"{shown} of the training")
+    assert diagnose(tmp_path, records).lines[0] == f"trained: {shown} of 10 epochs"
+
+
+def test_the_progress_has_the_number_of_images(tmp_path):
+    starts = [{"images": {"num_images": 90}}, {"images": {"num_images": 4500}}]
+    (tmp_path / "run.json").write_text(json.dumps({"config": {}, "starts": starts}))
+    line = diagnose(tmp_path, run(epochs=9)).lines[0]
+    assert line == "trained: 9.0 of 10 epochs of 4,500 images"
