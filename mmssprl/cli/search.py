@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..console.options import argument, option, optional
-from ..console.paths import PICTURES
+from ..console.paths import PICTURES, check_images
 from ..console.tables import csv_table, markdown_table
 from ..console.wording import counted
 from ..errors import UserValueError
@@ -64,8 +64,8 @@ class NeighborsCommand(OfWeights, _Search):
       python -m mmssprl neighbors backbone.pth some/ photos/ --embeddings photos.npz --num 5
     """
 
-    query: str = argument("an image or a folder of images")
-    images: str = argument(IMAGES)
+    query: str = argument("an image or a folder of images", check_images)
+    images: str = argument(IMAGES, check_images)
     num: int = option("neighbours per query", default=8)
     embeddings: str | None = option(
         "file that `embed` wrote for IMAGES with these weights", chosen="computed"
@@ -110,7 +110,9 @@ class SelectCommand(_Search):
     """
 
     embeddings: str = argument("file that `embed` wrote")
-    num: int | None = option("images to choose", chosen="100; for duplicates all groups")
+    num: int | None = option(
+        "images to choose", chosen="100, at most half of the images; for duplicates all groups"
+    )
     method: Literal["diverse", "typical", "outliers", "duplicates"] = option(
         "how to choose", default="diverse"
     )
@@ -121,6 +123,7 @@ class SelectCommand(_Search):
         from ..features.extract import Images
         from ..search import read_embeddings, select
         from ..search.contact_sheet import draw_selected
+        from ..search.selection import hardly_differ
 
         known = read_embeddings(self.embeddings)
         is_drawn = self.out and not _is_table(self.out)
@@ -141,6 +144,11 @@ class SelectCommand(_Search):
             kept = sum(each.keep for each in found)
             gone = f"{len(found):,} images, of which {len(found) - kept:,} can go"
             summary = f"{kept:,} groups of {gone}"
+        if hardly_differ(known):
+            summary += (
+                "\nThese features hardly differ between the images: cosines near 1 and their order "
+                "mean nothing here.\nTrain longer, or embed with other weights, such as timm/NAME."
+            )
         cells = ((x.image, x.rank, f"{x.cosine:.4f}", "yes" if x.keep else "no") for x in found)
         lines = [[*map(str, row[: len(heads)])] for row in cells]
         return heads, lines, summary, lambda: draw_selected(found, images, self.method)

@@ -19,6 +19,7 @@ from .neighbor_search import nearest
 
 NUM = 100
 _NEAREST = 20  # neighbours for an image's density, as in Hacohen et al., arXiv:2202.02794
+_EQUAL = 0.9999
 _ROUNDING = 1e-6  # error of the float32 cosine of two equal images
 
 
@@ -59,8 +60,8 @@ def select(
 
     Args:
         embeddings: Result of ``embed``, or its file.
-        num: Number of images; None takes 100, or all if fewer. For duplicates the maximum number of
-            groups; None takes all.
+        num: Number of images; None takes 100, but at most half of the images. For duplicates the
+            maximum number of groups; None takes all.
         method: See above.
         above: Minimum cosine of duplicates, in [-1, 1].
 
@@ -80,7 +81,7 @@ def select(
 
     if method == "duplicates":
         return [each for each in _duplicates(embeddings, above) if num is None or each.rank <= num]
-    num = num or min(NUM, most)
+    num = num or max(1, min(NUM, most // 2))
     if method == "diverse":
         units = normalize(embeddings.features)
         chosen = k_center(units, num, first=int((units @ units.mean(axis=0)).argmax()))
@@ -90,6 +91,13 @@ def select(
         density = densities(embeddings.features)
         chosen = [(row, density[row]) for row in np.argsort(density, kind="stable")[:num]]
     return [Selected(embeddings.names[row], i, float(c)) for i, (row, c) in enumerate(chosen, 1)]
+
+
+def hardly_differ(embeddings: Embeddings) -> bool:
+    """Whether most images have a cosine above 0.9999 to the mean, so that no order says much."""
+    units = normalize(embeddings.features)
+    mean = normalize(units.mean(axis=0, keepdims=True))[0]
+    return len(units) > 1 and float(np.median(units @ mean)) > _EQUAL
 
 
 def densities(features: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -52,6 +52,21 @@ def test_diverse_images_are_those_of_a_loop_in_float64(random):
     assert [each.cosine for each in found] == pytest.approx(cosines, abs=1e-5)
 
 
+@pytest.mark.parametrize(("num_images", "num"), [(1, 1), (5, 2), (30, 15), (400, 100)])
+def test_at_most_half_of_the_images_are_selected_by_default(num_images, num):
+    features = np.random.default_rng(0).standard_normal((num_images, 4))
+    assert len(mmssprl.select(embeddings(features))) == num
+
+
+@pytest.mark.parametrize(("degrees", "is_told"), [(0.1, True), (20, False)])
+def test_features_that_hardly_differ_are_reported(degrees, is_told, tmp_path, capsys):
+    spread = np.random.default_rng(0).uniform(-degrees, degrees, 12)
+    file = tmp_path / "photos.npz"
+    embeddings(at_degrees(*spread)).save(file)
+    assert main(["select", str(file)]) == 0
+    assert ("hardly differ between the images" in capsys.readouterr().out) == is_told
+
+
 FEATURES = at_degrees(0, 4, 8, 90, 93, 180)
 
 
