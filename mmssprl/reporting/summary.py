@@ -21,7 +21,7 @@ from ..probing.probe_file import (
     trained_start,
 )
 from ..system.commands import command_line
-from ..weights.description import channels_of
+from ..weights.description import channels_of, modules_of
 from .run import PretrainingRun
 
 GOOD = "good"
@@ -148,10 +148,16 @@ def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[tup
         words = ["pretrain", _from(run, run.images_root)]
         if not run.recipe:  # a run of `train`
             words = ["train", os.path.basename(run.cfg.filename)]
-        found.append(("Resume the training.", [*words, "--work-dir=.", "--resume"]))
-    if run.weights is not None:
-        found += _uses_of_weights(run, run.weights, _from(run, images), _from(run, photograph))
-    return [(purpose, command_line(*words)) for purpose, words in found]
+        found.append(("Resume the training.", command_line(*words, "--work-dir=.", "--resume")))
+    if run.weights is None:
+        return found
+
+    of_backbone = modules_of(run.cfg.model.backbone)
+    uses = _uses_of_weights(run, run.weights, _from(run, images), _from(run, photograph))
+    for purpose, words in uses:
+        modules = () if words[0] == "select" else of_backbone
+        found.append((purpose, command_line(*words, modules=modules)))
+    return found
 
 
 def _uses_of_weights(

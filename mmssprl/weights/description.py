@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ from ..console.wording import program
 from ..errors import UserValueError
 from ..pixels import RGB, Normalisation, Pixels
 from ..pyramid import ViewLayout
-from ..registry import MODELS, names_in
+from ..registry import MODELS, class_of, names_in
 from ..system.outputs import write_whole
-from ..system.trusted_modules import is_named
+from ..system.trusted_modules import is_named, named_modules
 from ..version import __version__
+from .sources import Source
 
 _USUAL_PX = 224
 _CHECKPOINT = re.compile(r"(epoch|iter|step)_\d+\.pth")
@@ -45,6 +47,18 @@ def write_description(weights: Path, cfg: Config) -> Path:
 def channels_of(cfg: Config) -> int:
     """Return the number of channels of the images that a config's backbone was trained on."""
     return (Pixels.build(cfg) or RGB).channels
+
+
+def modules_of(backbone: Mapping[str, Any]) -> list[str]:
+    """Return the modules that commands need by ``--import`` to build a backbone from its config.
+
+    Only modules that the user named here are returned.
+    """
+    kind = class_of(backbone["type"], MODELS)
+    defined_in = "" if kind is None else f"{kind.__module__}."
+    function = Source.of(backbone.get("network")).function
+    needed = (defined_in, f"{function.partition(':')[0]}.")
+    return [name for name in named_modules if any(x.startswith(f"{name}.") for x in needed)]
 
 
 def find_description(weights: Path) -> Path | None:

@@ -106,5 +106,6 @@ def test_a_resumed_run_is_bit_equal(resumed):
 def test_commands_that_are_proposed_name_the_module(resumed):
     _, said = resumed
     assert f"next: python -m mmssprl --import {MODULE} embed" in said
+    assert "next: python -m mmssprl select features.npz" in said  # reads no weights
     page = (RUN / "report.html").read_text()
     assert f"mmssprl --import {MODULE} probe swav-small_{MODULE}-maps_backbone.pth random" in page
