@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from ..console.options import given_options
+from ..console.wording import wrapped
 from ..experiments.options import CompareOptions, DemoOptions
 from ..system.commands import command_line
 from ._command import Command
@@ -35,6 +36,13 @@ class CompareCommand(Command, CompareOptions):
         return _run(self, command_line(*words))
 
 
+_MEANING = (
+    "What it means: pre-training works here if the other rows are above random weights. 1,200 "
+    "generated scenes with few seeds do not say which method is better; docs/compare.md has "
+    "photographs. Type the next line for your own, with their folder."
+)
+
+
 class DemoCommand(Command, DemoOptions):
     """See SS-PRL learn on sample data.
 
@@ -56,7 +64,11 @@ class DemoCommand(Command, DemoOptions):
             size="scenes",
             work_dir=self.work_dir,
         )
-        return _run(asked, command_line("demo", "--seeds", str(self.seeds)), batch_size=32)
+        failed = _run(asked, command_line("demo", "--seeds", str(self.seeds)), batch_size=32)
+        if not failed:
+            print(f"\n{wrapped(_MEANING, indent=0)}")
+            print(f"next: {command_line('pretrain', 'photos/', '--backbone', 'resnet18')}")
+        return failed
 
 
 def _without_folder(word: str) -> str:

@@ -49,3 +49,10 @@ def test_the_demo_is_a_comparison_of_equal_time(asked):
     assert (options.size, options.epochs, beside["batch_size"]) == ("scenes", 6, 32)
     assert (options.equal, options.seeds) == (("time",), 2)
     assert options.work_dir == "work_dirs/demo"
+
+
+def test_the_demo_ends_with_the_command_for_own_photographs(asked, capsys):
+    assert main(["demo"]) == 0
+    *words, last = capsys.readouterr().out.splitlines()
+    assert "do not say which method is better" in " ".join(words)
+    assert last == "next: python -m mmssprl pretrain photos/ --backbone resnet18"
