@@ -1,1 +1,1 @@
-"""Many runs: each is planned, done once, kept when it is complete, and a line of one table."""
+"""Many runs: each is planned, runs once and is kept; together they make one table."""

@@ -1,4 +1,4 @@
-"""An experiment: many runs in one work dir, planned, done once, and tabled."""
+"""An experiment: many runs in one work dir, with a plan and a table."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A run: commands that are done once, in their own folder, and leave a result file."""
+"""A run: commands that run once, in their own folder, and leave a result file."""
 
 import json
 import os
@@ -67,7 +67,7 @@ def run_module(work: Callable[[Path], None]) -> None:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Run:
-    """Commands that are done once.
+    """Commands that run once and leave a result.
 
     ``commands`` run in order; they end when this process does, even if it is killed, and each
     resumes where it was stopped. The last one writes the file ``measures``, unless that is "".
