@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from inspect import cleandoc
 from typing import Any, ClassVar
 
+from ..config.shipped import check_config
 from ..console.options import (
     Options,
     add_options,
     argument,
-    check_ranges,
+    check_values,
     option,
     optional,
     switch,
@@ -63,7 +64,7 @@ def add_to(parser: argparse.ArgumentParser, command: type[Command]) -> None:
 
     def run(arguments: argparse.Namespace) -> int:
         asked = typed_options(command, arguments)
-        check_ranges(asked)
+        check_values(asked)
         return asked.run() or 0
 
     parser.set_defaults(run=run)
@@ -89,8 +90,8 @@ def as_typed(text: str) -> str:
 class OfWeights(Command):
     """Options that define the backbone and its features."""
 
-    weights: str = argument(WEIGHTS)
-    config: str | None = optional(CONFIG_OF_WEIGHTS)
+    weights: str = argument(WEIGHTS, sources.check_weights)
+    config: str | None = optional(CONFIG_OF_WEIGHTS, check_config)
     image_px: int | None = option(
         "side of the centre crop", chosen="the image views of the config, or 224"
     )

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from ..console.options import argument, option, optional
+from ..console.paths import check_data, check_images
 from ..console.tables import csv_table, markdown_table
 from ..console.wording import ALONE, counted, on_one_line
 from ..system.commands import command_line
 from ..system.outputs import write_whole
+from ..weights.sources import check_weights
 from ._command import IMAGES, WEIGHTS, OfWeights, Overwriting
 
 
@@ -29,8 +31,8 @@ class ProbeCommand(OfWeights, Overwriting):
       python -m mmssprl probe a.pth b.pth random data/flowers --out table.csv
     """
 
-    weights: Sequence[str] = argument(WEIGHTS)  # type: ignore[assignment]
-    data: str = argument("labelled images")
+    weights: Sequence[str] = argument(WEIGHTS, check_weights)  # type: ignore[assignment]
+    data: str = argument("labelled images", check_data)
     seed: int = option(
         "seed of random weights, validation folds and sampled test images", default=0
     )
@@ -131,7 +133,7 @@ class EmbedCommand(OfWeights, Overwriting):
       python -m mmssprl embed supervised photos/ photos.npz --image-px 448
     """
 
-    images: str = argument(IMAGES)
+    images: str = argument(IMAGES, check_images)
     out: str = argument("file to write: .npz")
 
     def run(self) -> None:

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..console.options import argument, option, required, typed_options
+from ..console.paths import check_data, check_images
 from ..console.quiet import say
 from ..errors import UserValueError
 from ..finetuning.options import FinetuneOptions
 from ..system.commands import command_line
-from ..weights.sources import Word
+from ..weights.sources import Word, check_weights
 from ._command import WEIGHTS, Command
 
 
@@ -33,8 +34,8 @@ class FinetuneCommand(Command, FinetuneOptions):
       python -m mmssprl finetune backbone.pth labelled/ --task classify --share 1% 10% 100%
     """
 
-    weights: str = argument(WEIGHTS)
-    data: str = argument("folder of labelled images, in any of the layouts above")
+    weights: str = argument(WEIGHTS, check_weights)
+    data: str = argument("folder of labelled images, in any of the layouts above", check_data)
     task: Literal["classify", "detect", "segment"] = required("what to train")
     work_dir: str | None = option(
         "folder of the run",
@@ -101,7 +102,7 @@ class PredictCommand(Command):
     """
 
     run_dir: str = argument("work dir of `finetune`, or a checkpoint in it")
-    images: str = argument("folder of images, searched recursively, or an image")
+    images: str = argument("folder of images, searched recursively, or an image", check_images)
     out: str = required("new or empty folder for the predictions")
     pictures: int = option("draw the predictions of N evenly spaced images", default=100, least=0)
 

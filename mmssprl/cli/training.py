@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from ..config.shipped import check_config
 from ..console.options import argument, option, optional, switch, typed_options
+from ..console.paths import check_image_source
 from ..console.quiet import say
 from ..pretraining.options import PretrainOptions
 from ..system.commands import command_line
@@ -34,7 +36,8 @@ class PretrainCommand(Command, PretrainOptions):
     """
 
     images: str = argument(
-        "folder of images or of .tar files, searched recursively, or one .tar file"
+        "folder of images or of .tar files, searched recursively, or one .tar file",
+        check=check_image_source,
     )
     work_dir: str | None = option("folder of the run", chosen="work_dirs/pretrain_<IMAGES>")
 
@@ -44,7 +47,7 @@ class PretrainCommand(Command, PretrainOptions):
         from ..config.run_config import run_config
         from ..pretraining.start import run_pretraining
         from ..probing.probe_file import WORSE_THAN_RANDOM, propose
-        from ..weights.description import channels_of
+        from ..weights.description import channels_of, modules_of
 
         asked = typed_options(PretrainOptions, self)
         weights = run_pretraining(self.images, self.work_dir, asked, say)
@@ -52,14 +55,15 @@ class PretrainCommand(Command, PretrainOptions):
             print("dry run: nothing was written.")
             return 0
         cfg = run_config(weights.parent)  # also of a resumed run
+        modules = modules_of(cfg.model.backbone)
         taken, is_worth = propose(weights, cfg)
         if taken is None:
             print(WORSE_THAN_RANDOM)
-            print(f"next: {command_line('report', weights.parent)}")
+            print(f"next: {command_line('report', weights.parent, modules=modules)}")
             return 0
 
         data = str(self.probe or hook_value(cfg, "ProbeHook", "data") or "")
-        steps = [["embed", taken, self.images, "features.npz"], ["select", "features.npz"]]
+        steps = [["embed", taken, self.images, "features.npz"]]
         if data:
             steps = [["probe", taken, "random", data]]
             if not is_worth:
@@ -67,12 +71,14 @@ class PretrainCommand(Command, PretrainOptions):
             elif channels_of(cfg) == 3:  # finetune reads RGB
                 steps = [["finetune", taken, data, "--task", "classify"], *steps]
         for words in steps:
-            print(f"next: {command_line(*words)}")
+            print(f"next: {command_line(*words, modules=modules)}")
+        if not data:
+            print(f"next: {command_line('select', 'features.npz', modules=())}")
         return 0
 
 
 class _OfConfig(Command):
-    config: str = argument("config file; configs/... finds a shipped one anywhere")
+    config: str = argument("config file; configs/... finds a shipped one anywhere", check_config)
     work_dir: str | None = option(
         "folder of the run", chosen="the config's, or work_dirs/<config name>"
     )

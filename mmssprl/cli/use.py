@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from ..console.options import argument, option, optional, required
 from ..system.commands import command_line
 from ..weights import TARGETS
+from ..weights.sources import check_weights
 from ._command import CONFIG_OF_WEIGHTS, Overwriting
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class ExportCommand(Overwriting):
       python -m mmssprl export work_dirs/r50/epoch_200.pth --to detectron2 --out ssprl_r50.pkl
     """
 
-    weights: str = argument("training checkpoint or backbone weights")
+    weights: str = argument("training checkpoint or backbone weights", check_weights)
     to: str = required(f"format of the file. {_FORMATS}")
     config: str | None = optional(CONFIG_OF_WEIGHTS)
     out: str | None = option("file to write", chosen="next to WEIGHTS, with its name")

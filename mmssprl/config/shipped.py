@@ -30,6 +30,11 @@ def config_file(config: str | Path) -> Path:
     return check_path(found or config, "config", file=what, suffixes=_SUFFIXES)
 
 
+def check_config(config: str, name: str) -> None:
+    """Raise FileNotFoundError or ValueError if there is no such config file."""
+    config_file(config)
+
+
 def _find(name: str | Path) -> Path | None:
     # An editable install links only tools into .mim; configs are in the checkout.
     places = (_PACKAGE / ".mim" / name, _PACKAGE.parent / name)

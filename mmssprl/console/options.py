@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from inspect import cleandoc
+from pathlib import Path
 from textwrap import TextWrapper
 from typing import Any, Literal, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
 
@@ -19,6 +20,8 @@ from .arguments import ValuesAction
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
+Check = Callable[[Any, str], object]
+"""Is called with a value and the option's name, and raises ValueError or OSError."""
 _METAVARS = {
     **dict.fromkeys(("methods", "protocols", "reference"), "NAME"),
     **dict.fromkeys(("gpus", "num", "num_workers", "pictures", "seeds", "table"), "N"),
@@ -42,27 +45,30 @@ def option(
     least: float = -math.inf,
     above: float = -math.inf,
     most: float = math.inf,
+    check: Check | None = None,
 ) -> Any:
     """Return the field of an option that may be omitted; ``text`` is its help without a full stop.
 
     The help shows ``default``, or ``chosen`` in place of None; "" shows none. ``metavar`` overrides
-    ``_METAVARS``. A number must be >= ``least``, > ``above`` and <= ``most``.
+    ``_METAVARS``. A number must be >= ``least``, > ``above`` and <= ``most``. ``check`` finds what
+    is wrong with a value before a command imports torch.
     """
     words = default if isinstance(default, tuple) else [chosen if default is None else default]
     shown = " ".join(map(str, words))
     text = f"{text} (default: {shown})" if shown else text
     limits = (least, above, most)
-    return field(default=default, metadata={"text": text, "metavar": metavar, "limits": limits})
+    about = {"text": text, "metavar": metavar, "limits": limits, "check": check}
+    return field(default=default, metadata=about)
 
 
-def optional(text: str) -> Any:
+def optional(text: str, check: Check | None = None) -> Any:
     """Return the field of an option with None as default, which the help does not show."""
-    return option(text, chosen="")
+    return option(text, chosen="", check=check)
 
 
-def argument(text: str) -> Any:
+def argument(text: str, check: Check | None = None) -> Any:
     """Return the field of a positional argument."""
-    return field(metadata={"text": text})
+    return field(metadata={"text": text, "check": check})
 
 
 def required(text: str) -> Any:
@@ -129,6 +135,21 @@ def given_options(options: Any) -> list[str]:
     """Return the names of the options that differ from their default, without ``resume``."""
     given = [x.name for x in fields(options) if getattr(options, x.name) is not x.default]
     return [name for name in given if name != "resume"]
+
+
+def check_values(options: Any) -> None:
+    """Raise ValueError for a number out of range, and the errors of the options' checks."""
+    check_ranges(options)
+    for each in fields(options):
+        check = each.metadata.get("check")
+        value = getattr(options, each.name)
+        if check is None or value is None:
+            continue
+        if isinstance(value, str | Path):
+            check(value, each.name)
+            continue
+        for item in value:
+            check(item, each.name)
 
 
 def check_ranges(options: Any) -> None:

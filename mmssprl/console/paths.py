@@ -10,7 +10,10 @@ from typing import NoReturn
 from .. import errors
 from .dropped import answer
 
+IMAGE_FOLDER = "a folder of images or of tar files"
 PICTURES = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".eps")
+DATA_FILES = (".json", ".yaml", ".yml")
+"""Suffixes of the files that may be given in place of their folder of labelled images."""
 _URL = re.compile(r"([A-Za-z][\w+.-]+:)//?")  # pathlib turns two slashes into one
 _Error = type[errors.UserError]
 
@@ -68,6 +71,24 @@ def check_path(
     if not writes and not os.access(text, os.R_OK):
         refuse(f"you may not read {text}", "allow it", errors.UserPermissionError)
     return Path(path)
+
+
+def check_image_source(source: str | Path, name: str = "images") -> Path:
+    """Check the path of the images of a training."""
+    return check_path(source, name, file="a tar file", folder=IMAGE_FOLDER)
+
+
+def check_images(source: str | Path, name: str = "images") -> Path:
+    """Check the path of images to look at, which may be one image."""
+    return check_path(source, name, file="a tar file or an image", folder=IMAGE_FOLDER)
+
+
+def check_data(data: str | Path, name: str = "data") -> Path:
+    """Check the path of labelled images."""
+    folder = "a folder of labelled images"
+    return check_path(
+        data, name, file="its data.yaml or COCO .json", folder=folder, suffixes=DATA_FILES
+    )
 
 
 def _kind(path: str | Path) -> str:

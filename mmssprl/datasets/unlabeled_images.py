@@ -13,7 +13,7 @@ import torch
 from mmengine.dataset import BaseDataset
 from torch import Tensor
 
-from ..console.paths import check_path
+from ..console.paths import IMAGE_FOLDER, check_image_source
 from ..errors import UserValueError, refuse_damaged
 from ..pixels import Pixels
 from ..registry import DATASETS, TRANSFORMS
@@ -27,7 +27,6 @@ from .labels.files import require_files
 from .subset import choose_subset
 from .tar_images import TarImages, index_tars
 
-IMAGE_FOLDER = "a folder of images or of tar files"
 """Name of a folder of images in messages."""
 _MOST_SIZED = 10_000
 """Largest number of files with their sizes in a fingerprint, because drives can be slow."""
@@ -86,7 +85,7 @@ class UnlabeledImages(BaseDataset):
         if not isinstance(max_bad_share, int | float) or not 0 <= max_bad_share <= 1:
             raise UserValueError(f"max_bad_share must be in [0, 1], but got {max_bad_share}.")
         source = os.path.join(data_root, data_prefix) if data_prefix else data_root
-        check_path(source, "data_root/data_prefix", file="a tar file", folder=IMAGE_FOLDER)
+        check_image_source(source, "data_root/data_prefix")
 
         self.max_bad_share = max_bad_share
         self.pixels = Pixels.build(pixels)

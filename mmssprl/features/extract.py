@@ -18,7 +18,7 @@ from mmengine.config import Config
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from ..console.paths import check_path
+from ..console.paths import check_images, check_path
 from ..console.progress import watch
 from ..console.quiet import say
 from ..datasets import UnlabeledImages
@@ -26,7 +26,6 @@ from ..datasets.channel_images import read_as
 from ..datasets.image_identity import identity_of, stamp_of
 from ..datasets.image_reading import ImageReadError, read_file
 from ..datasets.loader_processes import explain_timeout, prepare_loaders
-from ..datasets.unlabeled_images import IMAGE_FOLDER
 from ..errors import UserTypeError, UserValueError, called
 from ..pixels import Pixels
 from ..system.environment import choose_device, freed_memory_kept, usable_cores
@@ -60,7 +59,7 @@ class Images:
         self._pixels = Pixels.build(like)
         self._dataset: UnlabeledImages | None = None
         if isinstance(source, str | Path):
-            path = check_path(source, argument, file="a tar file or an image", folder=IMAGE_FOLDER)
+            path = check_images(source, argument)
             if path.is_file() and not path.name.lower().endswith(_ARCHIVES):
                 self.root = path.parent
                 self.names = [path.name]

@@ -1,8 +1,7 @@
 """The backbones of ``pretrain``."""
 
-import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, product
 from typing import Any
 
@@ -10,38 +9,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from ..console.wording import first_line, meant
+from ..console.wording import first_line
 from ..errors import UserError, UserValueError
 from ..functional.pooling import pool
 from ..models import ModuleBackbone, TimmBackbone
 from ..models.timm_backbone import check_timm
 from ..weights import timm_model, timm_network
+from .known_backbones import BACKBONES, Backbone, check_backbone_name
 
 _TIMM_OPTIONS = ((), ("dynamic_img_size",), ("dynamic_img_size", "dynamic_img_pad"))
 """Options for views of several sizes, and of sizes that are no multiple of the patch."""
 _SAME = 1e-5  # tolerance within which timm's pooled features are the average of the map
-
-
-@dataclass(frozen=True)
-class Backbone:
-    """A backbone of ``pretrain``."""
-
-    name: str  # value of the option
-    cfg: Mapping[str, Any]
-    channels: int  # size of the pooled features
-    gives_map: bool = True  # a feature map, not pooled features
-    is_resnet: bool = False  # by class; the published optimizers apply
-    is_trained: bool = False  # its normalisation layers differ from their initial state
-
-    @property
-    def has_stages(self) -> bool:
-        """Whether it is mmpretrain's ResNet and so gives the map of each stage."""
-        return self.cfg["type"] == "ResNet"
-
-    @property
-    def file_name(self) -> str:
-        """The name for files: ``timm-resnet10t``."""
-        return re.sub(r"[^\w-]", "-", self.name)
 
 
 def _is_resnet(network: nn.Module) -> bool:
@@ -60,28 +38,6 @@ def _has_moved(module: nn.Module) -> bool:
     scales = module.weight
     seen = getattr(module, "num_batches_tracked", None)
     return bool(seen) or (scales is not None and bool((scales != scales.flatten()[0]).any()))
-
-
-_CONVNEXT = {"type": "ConvNeXt", "arch": "tiny", "gap_before_final_norm": False}
-_SWIN = {"type": "SwinTransformer", "arch": "tiny", "pad_small_map": True}
-_VIT = {
-    "type": "VisionTransformer",
-    "arch": "deit-small",
-    "img_size": 224,
-    "patch_size": 16,
-    "out_type": "avg_featmap",
-}
-_KNOWN = (
-    *(
-        Backbone(f"resnet{depth}", {"type": "ResNet", "depth": depth}, channels, is_resnet=True)
-        for depth, channels in ((18, 512), (34, 512), (50, 2048), (101, 2048))
-    ),
-    Backbone("convnext-tiny", _CONVNEXT, 768),
-    Backbone("swin-tiny", _SWIN, 768),
-    Backbone("vit-small", _VIT, 384, gives_map=False),
-)
-BACKBONES = {backbone.name: backbone for backbone in _KNOWN}
-"""Backbones of mmpretrain by name."""
 
 
 def name_of(cfg: Mapping[str, Any]) -> str | None:
@@ -103,12 +59,8 @@ def find_backbone(name: str, sizes_px: Collection[int], in_channels: int = 3) ->
         found = BACKBONES[name]
         more = {} if in_channels == 3 else {"in_channels": in_channels}
         return replace(found, cfg={**found.cfg, **more})
+    check_backbone_name(name)
     find = _find_in_timm if timm_model(name) else _find_module
-    if find is _find_module and ":" not in name:
-        raise UserValueError(
-            f"backbone must be one of {', '.join(BACKBONES)}, {timm_network('NAME')} or "
-            f"package.module:function, but got {name!r}{meant(name, BACKBONES)}"
-        )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         return find(name, [torch.randn(2, in_channels, px, px) for px in sizes_px])

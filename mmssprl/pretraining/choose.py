@@ -27,8 +27,9 @@ from ..runs.devices import choose_batch
 from ..weights import SUPERVISED
 from .backbones import find_backbone
 from .continuation import is_anchored
+from .known_backbones import DEFAULT_BACKBONE
 from .methods import DEFAULT, DISTILL, SHORT, WHY_DEFAULT, Method, find_method
-from .options import DEFAULT_BACKBONE, PretrainOptions
+from .options import PretrainOptions
 from .recipe import Recipe, RecipeRow
 from .schedule import COCO_IMAGES, choose_rate, needed_images, schedule_of, training_values
 

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..console.durations import parse_duration
 from ..console.options import option, switch
-from .methods import DEFAULT, PRETRAINED
-
-DEFAULT_BACKBONE = "resnet50"
+from ..console.paths import check_data
+from ..weights.sources import check_weights
+from .known_backbones import DEFAULT_BACKBONE, check_backbone_name
+from .methods import DEFAULT, PRETRAINED, find_method
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,18 +21,21 @@ class PretrainOptions:
         f"pre-training method: {', '.join(PRETRAINED)}. ssprl is the paper's form, "
         "ssprl-small-sampled ours; docs/compare.md compares them",
         chosen=DEFAULT,
+        check=lambda key, name: find_method(key),
     )
     backbone: str | None = option(
         "network to pre-train: resnet18, resnet34, resnet50, resnet101, convnext-tiny, swin-tiny, "
         "vit-small, timm/NAME, or package.module:function, which returns your own torch.nn.Module",
         chosen=DEFAULT_BACKBONE,
         metavar="NAME",
+        check=lambda value, name: check_backbone_name(value),
     )
     epochs: int | None = option("passes over the images", least=1)
     budget: str | None = option(
         "choose the epochs so that the run, with its report, fits into this time: 90m, 2h, 1d",
         chosen="no limit",
         metavar="TIME",
+        check=parse_duration,
     )
     batch_size: int | None = option("images per device and backbone pass", least=1)
     accumulate: int | None = option(
@@ -56,6 +61,7 @@ class PretrainOptions:
         "--backbone, own)",
         chosen="random",
         metavar="WEIGHTS",
+        check=check_weights,
     )
     teacher: str | Path | None = option(
         "network to distil, by method distill. It sees each image once. Takes what --weights "
@@ -63,6 +69,7 @@ class PretrainOptions:
         "the features of these weights",
         chosen="none; supervised for distill; --weights for SS-PRL and SwAV",
         metavar="WEIGHTS",
+        check=check_weights,
     )
     gpus: int | None = option("GPUs to train on", chosen="all", metavar="N")
     num_workers: int | None = option("reading processes per device", metavar="N", least=0)
@@ -71,6 +78,7 @@ class PretrainOptions:
         "after the training",
         chosen="none",
         metavar="DATA",
+        check=check_data,
     )
     cfg_options: Mapping[str, Any] | None = option(
         "values of the config to replace, by dotted key; unused keys are refused",

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from mmengine.config import Config
 
 from ..models import TrainingSize
-from .backbones import Backbone
+from .known_backbones import Backbone
 from .methods import SHORT, Method
 from .options import PretrainOptions
 

@@ -111,9 +111,16 @@ def with_network(weights: str, network: str | None) -> str:
     return weights
 
 
-def weights_file(weights: str | Path) -> Path:
+def check_weights(weights: str | Path, name: str = "weights") -> None:
+    """Raise FileNotFoundError or ValueError if WEIGHTS name a file that is not there."""
+    file = Source.of(weights).file
+    if file:
+        weights_file(file, name)
+
+
+def weights_file(weights: str | Path, name: str = "weights") -> Path:
     """Return the path of a file, or of the newest ``*_backbone.pth`` in the folder of a run."""
-    path = check_path(weights, "weights", file="a file", folder="the folder of a run")
+    path = check_path(weights, name, file="a file", folder="the folder of a run")
     if not path.is_dir():
         return path
     found = sorted(path.glob("*_backbone.pth"), key=lambda file: file.stat().st_mtime)

@@ -113,10 +113,14 @@ def test_the_console_script_is_called_by_its_own_name(monkeypatch):
     assert command_line("probe", "a.pth") == "python -m mmssprl probe a.pth"
 
 
-def test_next_lines_name_the_folders_that_were_given(monkeypatch, capsys):
+def test_next_lines_name_the_folders_that_were_given(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("photos", "my labels"):
+        Path(folder).mkdir()
     weights = Path("runs/a/b.pth")
+    cfg = Config({"model": {"backbone": {"type": "ResNet"}}})
     monkeypatch.setattr("mmssprl.pretraining.start.run_pretraining", lambda *_, **__: weights)
-    monkeypatch.setattr("mmssprl.config.run_config.run_config", lambda folder: Config())
+    monkeypatch.setattr("mmssprl.config.run_config.run_config", lambda folder: cfg)
     assert main(["pretrain", "photos", "--probe", "my labels"]) == 0
     tune, probe = capsys.readouterr().out.splitlines()
     assert tune == f"next: python -m mmssprl finetune {weights} 'my labels' --task classify"
@@ -133,7 +137,7 @@ def probe(monkeypatch, capsys):
 
     def probe(error, *options):
         monkeypatch.setattr(COMMANDS["probe"], "run", mock.Mock(side_effect=error))
-        code = main([*options, "probe", "random", "data"])
+        code = main([*options, "probe", "random", "."])
         return code, capsys.readouterr().err
 
     return probe

@@ -210,8 +210,8 @@ def test_a_used_work_dir_is_told_after_other_mistakes(
 def test_a_resumed_run_refuses_what_its_config_decides(photos, tmp_path, started, capsys):
     words = ["pretrain", str(photos), "--work-dir", str(tmp_path / "run")]
     main([*words, "--backbone", "resnet18"])
-    options = "--lr 1 --image-px 32 --num-workers 1 --gpus 1 --weights w --cfg-options a=1"
-    options += " --budget 1h --dry-run --probe labelled"
+    options = "--lr 1 --image-px 32 --num-workers 1 --gpus 1 --weights random --cfg-options a=1"
+    options += f" --budget 1h --dry-run --probe {photos}"
     capsys.readouterr()
     assert main([*words, "--resume", *options.split()]) == 2
     names = "budget, image_px, lr, weights, gpus, num_workers, probe"

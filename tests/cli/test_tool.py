@@ -67,7 +67,9 @@ def test_a_job_that_is_preempted_before_its_first_step_comes_back(monkeypatch, n
         ("test", ["c.py", "w.pth", "--out", "o.json"]),
     ],
 )
-def test_a_tool_asks_for_the_same_as_its_command(name, words, monkeypatch):
+def test_a_tool_asks_for_the_same_as_its_command(name, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "c.py").touch()
     monkeypatch.setenv("LOCAL_RANK", "0")
     asked = []
     monkeypatch.setattr(training, name, lambda *given, **options: asked.append((*given, options)))

@@ -7,7 +7,7 @@ from mmengine.registry import MODELS, DefaultScope
 
 from mmssprl.config.shipped import shipped
 from mmssprl.engine.adapted_backbone import adapt_backbone, take_backbone
-from mmssprl.pretraining.backbones import BACKBONES
+from mmssprl.pretraining.known_backbones import BACKBONES
 
 
 def adapted(size, name, backbone):

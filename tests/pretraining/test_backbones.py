@@ -6,7 +6,8 @@ from torch.optim import SGD
 
 from mmssprl.errors import UserValueError
 from mmssprl.functional.pooling import pool
-from mmssprl.pretraining.backbones import BACKBONES, find_backbone
+from mmssprl.pretraining.backbones import find_backbone
+from mmssprl.pretraining.known_backbones import BACKBONES
 from mmssprl.registry import MODELS
 from mmssprl.weights import export_weights, write_description
 

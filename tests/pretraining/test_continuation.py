@@ -8,8 +8,8 @@ from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 
-from mmssprl.pretraining.backbones import BACKBONES, Backbone
 from mmssprl.pretraining.continuation import is_anchored, named_weights
+from mmssprl.pretraining.known_backbones import BACKBONES, Backbone
 from mmssprl.pretraining.options import PretrainOptions
 from mmssprl.pyramid import ViewLayout
 from mmssprl.weights import write_description

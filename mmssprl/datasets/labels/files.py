@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
-from ...console.paths import check_path
+from ...console.paths import DATA_FILES, check_data
 from ...errors import UserError, UserFileNotFoundError, UserValueError, refuse_damaged
 from ..image_index import IMAGE_SUFFIXES, walk
 
@@ -27,19 +27,11 @@ _MOST_LETTERS = 120
 _MOST_COMPARED = 1000
 _MOST_SETTINGS_BYTES = 10_000
 """Largest obj.data; larger files of this suffix hold something else."""
-_FILES = (".json", ".yaml", ".yml")
-"""Suffixes of the files that may be given instead of their folder."""
 
 
 def data_folder(data: str | Path) -> Path:
     """Return the folder of labelled images, given as a folder, data.yaml or COCO .json."""
-    path = check_path(
-        data,
-        "data",
-        file="its data.yaml or COCO .json",
-        folder="a folder of labelled images",
-        suffixes=_FILES,
-    ).resolve()
+    path = check_data(data).resolve()
     if path.is_dir():
         return path
     if path.suffix.lower() != ".json":
@@ -63,7 +55,7 @@ class Files:
         given = Path(data).resolve()
         if given != self.root:
             is_coco = given.suffix.lower() == ".json"
-            others = (*_FILES, ".xml", ".txt") if is_coco else (*_FILES, ".xml")
+            others = (*DATA_FILES, ".xml", ".txt") if is_coco else (*DATA_FILES, ".xml")
             names = [name for name in names if not name.lower().endswith(others)]
             names.append(os.path.relpath(given, self.root))
 
