@@ -55,7 +55,9 @@ class FinetuneCommand(Command, FinetuneOptions):
             return _finetune_many(self, shares, asked)
         from ..finetuning.plan import FinetunePlanner
         from ..finetuning.start import run_finetuning
+        from ..system.environment import freeze_imports
 
+        freeze_imports()
         planner = FinetunePlanner(weights=self.weights, data=self.data, task=self.task, asked=asked)
         outcome = run_finetuning(planner, self.work_dir, say)
         total = ", ".join(f"{name} {value:.1f} %" for name, value in outcome.scores.total.items())

@@ -47,8 +47,10 @@ class PretrainCommand(Command, PretrainOptions):
         from ..config.run_config import run_config
         from ..pretraining.start import run_pretraining
         from ..probing.probe_file import WORSE_THAN_RANDOM, propose
+        from ..system.environment import freeze_imports
         from ..weights.description import channels_of, modules_of
 
+        freeze_imports()
         asked = typed_options(PretrainOptions, self)
         weights = run_pretraining(self.images, self.work_dir, asked, say)
         if weights is None:

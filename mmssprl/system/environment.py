@@ -1,6 +1,7 @@
 """The environment of a run: packages, machine, memory, threads and commit."""
 
 import ctypes
+import gc
 import os
 import platform
 import re
@@ -89,6 +90,15 @@ def torch_threads(number: int | None) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def freeze_imports() -> None:
+    """Let garbage collections skip all objects so far, once per process.
+
+    mmengine collects whenever it builds a data set. With all packages imported that takes 0.3 s.
+    """
+    if not gc.get_freeze_count():
+        gc.freeze()
 
 
 @contextmanager

@@ -34,3 +34,12 @@ def test_one_thread_on_a_busy_machine(monkeypatch):
         monkeypatch.setattr(os, "getloadavg", lambda load=load: (load, 0.0, 0.0))
         monkeypatch.setattr(os, "environ", environ)
         assert environment.training_threads() == threads
+
+
+def test_the_imports_of_a_process_are_frozen_once(monkeypatch):
+    frozen = []
+    monkeypatch.setattr(environment.gc, "freeze", lambda: frozen.append(1))
+    monkeypatch.setattr(environment.gc, "get_freeze_count", lambda: len(frozen))
+    environment.freeze_imports()
+    environment.freeze_imports()
+    assert frozen == [1]
