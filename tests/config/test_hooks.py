@@ -59,3 +59,11 @@ def test_a_config_without_hooks_has_none_to_remove(content):
     assert cfg.get("custom_hooks") is None
     add_hook(cfg, "ProbeHook")
     assert names(cfg) == ["ProbeHook"]
+
+
+@pytest.mark.parametrize("hook", [{"type": None}, {"type": 3}, {}, None, "PretrainHook"])
+def test_a_wrong_hook_is_left_to_the_checks_of_the_config(hook):
+    cfg = Config({"custom_hooks": [hook, *HOOKS]})
+    assert find_hook(cfg, "TeacherHook").teacher == "first"
+    remove_hooks(cfg, "TeacherHook")
+    assert len(hooks_of(cfg)) == 2
