@@ -4,17 +4,15 @@ An environment holds MIM, its dependencies and mmssprl; all else is linked from 
 """
 
 import json
-import os
 import re
-import subprocess
 import sys
-import sysconfig
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
 import pytest
 from helpers.package.checkout import build, copy_checkout
+from helpers.package.environments import call, link_packages, make_environment
 
 import mmssprl
 from mmssprl.datasets.scenes import generate_scenes
@@ -25,15 +23,6 @@ VERSIONS = {"openmim": "0.3.9", "onedl-mim": "0.5.1"}
 PRETRAIN = "configs/ssprl/ssprl_resnet18_scenes.py"
 LINEAR = "configs/benchmarks/classification/linear_resnet18_scenes.py"
 ONE_EPOCH = ("train_dataloader.batch_size=8", "train_cfg.max_epochs=1", "param_scheduler.0.T_max=1")
-
-
-def call(*command, cwd, **env):
-    """Run a command that sees no other mmssprl; return status and output, without colours."""
-    clean = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    clean |= {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", "PAGER": "cat", **env}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    done = subprocess.run([*map(str, command)], cwd=cwd, env=clean, timeout=600, **pipes)
-    return done.returncode, re.sub(r"\x1b\[\d*m", "", done.stdout)
 
 
 @dataclass(frozen=True)
@@ -55,14 +44,7 @@ class Cell:
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory):
-    """Links to the packages of this environment, without mmssprl, MIM and lines of .pth files."""
-    folder = tmp_path_factory.mktemp("packages")
-    left_out = re.compile(r"(__editable__.*|.*mmssprl.*|mim|openmim.*|onedl_mim.*|.*\.pth)$")
-    for path in Path(sysconfig.get_path("purelib")).iterdir():
-        if not left_out.match(path.name):
-            (folder / path.name).symlink_to(path)
-    assert (folder / "torch").is_dir()
-    return folder
+    return link_packages(tmp_path_factory.mktemp("packages"))
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +67,7 @@ def cell(request, packages, scenes, tmp_path_factory):
     work = folder / "work"
     (work / "data").mkdir(parents=True)
     (work / "data" / "scenes").symlink_to(scenes)
-    environment = make_environment(folder, mim, packages)
+    environment = make_environment(folder, packages, f"{mim}=={VERSIONS[mim]}")
 
     (folder / "checkout").mkdir()
     cell = Cell(environment, copy_checkout(folder / "checkout"), work)
@@ -100,21 +82,6 @@ def cell(request, packages, scenes, tmp_path_factory):
     if request.param == ("openmim", "editable"):
         return replace(cell, python_path=str(cell.checkout))
     return cell
-
-
-def make_environment(folder, mim, packages):
-    """Make an environment with a MIM in it, and links to the packages."""
-    environment = folder / "environment"
-    status, output = call(sys.executable, "-m", "venv", environment, cwd=folder)
-    assert status == 0, output
-    pip = (environment / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install")
-    status, output = call(*pip, f"{mim}=={VERSIONS[mim]}", cwd=folder)
-    if "No matching distribution found" in output:
-        pytest.skip(f"needs a package registry with {mim} {VERSIONS[mim]}")
-    assert status == 0, output
-    (site,) = environment.glob("lib/python*/site-packages")
-    (site / "packages.pth").write_text(f"{packages}\n")
-    return environment
 
 
 def test_the_installed_command_finds_its_configs(cell, scenes):
