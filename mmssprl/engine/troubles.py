@@ -215,7 +215,8 @@ def diagnose(run: str | Path, records: Sequence[Record] | None = None) -> Diagno
     last = records[-1]
     is_long = last["epochs_done"] >= _LEAST_EPOCHS and last["step"] >= LEAST_STEPS
     if not is_long or len(records) < _LEAST_LINES:
-        wait = f"too short to tell: wait for {_LEAST_EPOCHS:.0f} epochs, {LEAST_STEPS} steps"
+        needed = f"{_LEAST_EPOCHS:.0f} epochs and {LEAST_STEPS} steps"
+        wait = f"too short to tell: a verdict needs {needed}, the log has {last['step']:,} steps"
         return Diagnosis(TOO_SHORT, [done, wait])
     return Diagnosis(HEALTHY, [done, "healthy: no sign of trouble"])
 
