@@ -27,10 +27,15 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Return the name that is most like a wrong one; '' if none is like it."""
+    return next(iter(get_close_matches(name, names, 1, cutoff=0.7)), "")
+
+
 def meant(name: str, names: Iterable[str], otherwise: str = ".") -> str:
     """Return the end of a message about a wrong name: the nearest name, or ``otherwise``."""
-    near = get_close_matches(name, names, 1, cutoff=0.7)
-    return f"; did you mean {near[0]}?" if near else otherwise
+    near = nearest(name, names)
+    return f"; did you mean {near}?" if near else otherwise
 
 
 def program() -> str:

@@ -3,13 +3,14 @@
 Legend: N images, C features, H, W height and width of the last feature map.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor, nn
 
 from .._dependencies import is_importable
-from ..console.wording import meant
+from ..console.wording import nearest
 from ..errors import UserRuntimeError, UserValueError
 from ..registry import MODELS
 
@@ -100,6 +101,14 @@ def map_of_tokens(tokens: Tensor, images: Tensor) -> Tensor:
     return tokens.transpose(1, 2).unflatten(2, grid)
 
 
+def published_form(model_name: str) -> str:
+    """Return timm's name of the form of a network that takes its authors' file.
+
+    A ViT of DINOv3 without ``_qkvb`` has no place for the biases in that file.
+    """
+    return re.sub(r"^(vit_\w+_dinov3)(?=\.|$)", r"\1_qkvb", model_name)
+
+
 def check_timm(model_name: str) -> None:
     """Raise RuntimeError if timm is not installed, ValueError if it has no such network or tag."""
     if not is_importable("timm"):
@@ -110,7 +119,9 @@ def check_timm(model_name: str) -> None:
     import timm
 
     if not timm.is_model(model_name):
-        remedy = meant(model_name, timm.list_models(), "; timm.list_models() names all.")
+        known = timm.list_models()
+        near = published_form(nearest(model_name, known))
+        remedy = f"; did you mean {near}?" if near in known else "; timm.list_models() names all."
         raise UserValueError(f"timm {timm.__version__} has no network {model_name!r}{remedy}")
     try:
         timm.get_pretrained_cfg(model_name)

@@ -9,6 +9,7 @@ from torch import nn
 from mmssprl.errors import UserRuntimeError, UserValueError
 from mmssprl.models import TimmBackbone, timm_backbone
 from mmssprl.models.grouped_batch_norm import group_batch_norms
+from mmssprl.models.timm_backbone import check_timm
 from mmssprl.registry import MODELS
 
 IMAGES = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(0))
@@ -83,6 +84,22 @@ def test_replaced_batch_norms_keep_their_activations(pair, convert):
 def test_an_unknown_network_is_refused():
     with pytest.raises(UserValueError, match="'test_resnett'.*test_resnet"):
         TimmBackbone("test_resnett")
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("vit_small_patch16_dinov33", "did you mean vit_small_patch16_dinov3_qkvb?"),
+        ("vit_small_dinov3", "did you mean vit_small_patch16_dinov3_qkvb?"),
+        ("vit_7b_patch16_dinov33", "timm.list_models() names all."),  # there is no such form
+        ("vit_small_patch14_dinov22", "did you mean vit_small_patch14_dinov2?"),
+        ("convnext_tinyy", "did you mean convnext_tiny?"),
+    ],
+)
+def test_a_network_that_lacks_the_biases_of_its_file_is_not_proposed(name, remedy):
+    with pytest.raises(UserValueError) as caught:
+        check_timm(name)
+    assert str(caught.value).endswith(remedy)
 
 
 def test_an_unknown_kind_of_output_is_refused():
