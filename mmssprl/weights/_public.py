@@ -4,7 +4,6 @@ from .. import models  # noqa: F401  imports mmpretrain without its output, so i
 from .backbone import (
     build_backbone,
     find_config,
-    has_supervised,
     load_network,
     start_state,
 )
@@ -12,6 +11,7 @@ from .checkpoint_file import check_fit, read_checkpoint
 from .checkpoint_prefixes import read_backbone
 from .convert import convert_weights
 from .description import write_description
+from .downloads import has_supervised
 from .export import export_weights
 from .normalisation import find_normalisation, take_normalisation
 

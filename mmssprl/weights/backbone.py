@@ -1,6 +1,5 @@
 """Build backbones from configs and load their weights."""
 
-import pickle
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,11 +12,10 @@ from mmengine.registry import DefaultScope
 from mmpretrain.models import ResNet
 from mmpretrain.models.backbones.resnet import Bottleneck
 from torch import Tensor, nn
-from torchvision.models import get_model_weights, list_models
 
-from ..config.reading import one_line, read_config_file
+from ..config.reading import read_config_file
 from ..console.quiet import quiet
-from ..errors import UserOSError, UserValueError
+from ..errors import UserValueError
 from ..models import ModuleBackbone
 from ..models.timm_backbone import check_timm
 from ..pixels import Normalisation
@@ -25,6 +23,7 @@ from ..registry import MODELS
 from .checkpoint_file import check_fit, read_state
 from .checkpoint_prefixes import find_network, read_backbone, require_finite
 from .description import find_description, read_description
+from .downloads import supervised_state, timm_state
 from .normalisation import find_normalisation, says_normalisation
 from .sources import SUPERVISED, Source, timm_model, weights_file
 
@@ -193,33 +192,6 @@ def load_network(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
     return backbone
 
 
-def has_supervised(depth: int) -> bool:
-    """Whether torchvision's weights of a ResNet are in torch's cache already."""
-    name = f"resnet{depth}"
-    return name in list_models() and (_cache() / Path(_entry(name).url).name).is_file()
-
-
-def supervised_state(depth: int) -> dict[str, Tensor]:
-    """Return torchvision's weights of a ResNet trained on ImageNet, without the classifier.
-
-    They are downloaded to torch's cache once and checked by their hash.
-    """
-    name = f"resnet{depth}"
-    if name not in list_models():
-        raise UserValueError(
-            f"torchvision has no supervised weights of a {name}; give a file or 'random'."
-        )
-    entry = _entry(name)
-    try:
-        state = entry.get_state_dict(progress=True, check_hash=True, weights_only=True)
-    except (OSError, pickle.UnpicklingError, EOFError, RuntimeError) as error:
-        raise UserOSError(
-            f"supervised weights cannot be read from {_cache()} or downloaded "
-            f"({one_line(error)}). Download {entry.url} to that folder; replace a damaged file."
-        ) from error
-    return {key: value for key, value in state.items() if not key.startswith("fc.")}
-
-
 def start_state(
     weights: str, depth: int = 50, wanted: Mapping[str, Tensor] | None = None
 ) -> dict[str, Tensor]:
@@ -233,29 +205,5 @@ def start_state(
     if source.function:
         return dict(ModuleBackbone(source.function).state_dict())
     if source.timm and not source.file:
-        return _timm_state(source.timm)
+        return timm_state(source.timm)
     return read_backbone(source.file or weights, wanted)
-
-
-def _timm_state(weights: str) -> dict[str, Tensor]:
-    """Return timm's own weights of timm/NAME."""
-    name = timm_model(weights)
-    check_timm(name)
-    import timm
-
-    try:
-        network = timm.create_model(name, pretrained=True, num_classes=0)
-    except Exception as error:  # from the hub, the network, or timm if it has no weights
-        raise UserOSError(
-            f"weights of {weights} are not in the hub's cache and cannot be downloaded "
-            f"({one_line(error)}). Give the file: {weights}:FILE."
-        ) from error
-    return dict(network.state_dict())
-
-
-def _entry(name: str) -> Any:
-    return get_model_weights(name)["IMAGENET1K_V1"]
-
-
-def _cache() -> Path:
-    return Path(torch.hub.get_dir()) / "checkpoints"
