@@ -20,12 +20,13 @@ from ..models import ModuleBackbone
 from ..models.timm_backbone import check_timm
 from ..pixels import Normalisation
 from ..registry import MODELS
+from .architecture import architecture_of
 from .checkpoint_file import check_fit, read_state
 from .checkpoint_prefixes import find_network, read_backbone, require_finite
 from .description import find_description, read_description
 from .downloads import supervised_state, timm_state
 from .normalisation import find_normalisation, says_normalisation
-from .sources import SUPERVISED, Source, timm_model, weights_file
+from .sources import SUPERVISED, Source, timm_model, timm_network, weights_file
 
 _DEPTHS = {
     (block is Bottleneck, blocks): depth for depth, (block, blocks) in ResNet.arch_settings.items()
@@ -126,6 +127,11 @@ def read_architecture(trunk: Mapping[str, Tensor], file: str | Path, remedy: str
     if (has_bottlenecks, blocks) not in _DEPTHS:
         kind = "bottleneck" if has_bottlenecks else "basic"
         shown = f"{kind} blocks, {blocks} per stage" if blocks else ", ".join(list(trunk)[:3])
+        look = None if blocks else architecture_of(trunk)
+        if look is not None:
+            shown = str(look)
+            named = f"{timm_network(look.timm_name or 'NAME')}:{file}"
+            remedy = f"give {named}{'' if look.timm_name else ' if timm has it'}, or {remedy}"
         raise UserValueError(
             "the backbone must be a ResNet of depth 18, 34, 50, 101 or 152, but the keys of "
             f"{file} show {shown}; {remedy}"

@@ -18,7 +18,9 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from ..errors import UserValueError
-from .sources import weights_file
+from .architecture import architecture_of, listed
+from .description import named_by_place
+from .sources import Source, weights_file
 from .stand_ins import StandIn, stand_ins_for
 
 _ARCHIVE = b"PK\x03\x04"
@@ -223,10 +225,27 @@ def check_fit(
     optional = {key for key in expected if key.endswith("num_batches_tracked")}
     faults = list_faults(state, expected, optional)
     if faults:
+        file = Source.of(weights).file
+        look = (file and named_by_place(Path(file))) or _look_of(state, expected)
         raise UserValueError(
             f"every weight of {weights} must fit the backbone of {owner}, but got {faults}; "
-            f"{remedy}"
+            f"{remedy} {look}".rstrip()
         )
+
+
+def _look_of(state: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> str:
+    """Return a sentence on what a file looks like that does not fit a network; '' if no use."""
+    found = architecture_of(state)
+    wanted = architecture_of(expected)
+    if found is None:
+        return f"The tensors of the file begin with {', '.join(list(state)[:3])}." if state else ""
+    if found == wanted:
+        return ""
+    if wanted is not None and found.differs_in_width(wanted):
+        name = f", as timm/{found.timm_name}" if found.timm_name else ""
+        widths = f"{listed(found.widths)} instead of {listed(wanted.widths)}"
+        return f"The file looks like the same network at another width, {widths}{name}."
+    return f"The file looks like {found}."
 
 
 def list_faults(

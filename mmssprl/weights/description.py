@@ -21,6 +21,9 @@ from .sources import Source
 
 _USUAL_PX = 224
 _CHECKPOINT = re.compile(r"(epoch|iter|step)_\d+\.pth")
+_IN_HUB = re.compile(r"models--timm--([\w.-]+)")
+"""A folder in the cache of the hub of Hugging Face."""
+_OF_HUB = ("model.safetensors", "pytorch_model.bin")
 
 
 def describe(cfg: Config) -> dict[str, Any]:
@@ -69,6 +72,26 @@ def find_description(weights: Path) -> Path | None:
     # Other files may be next to the weights of another network.
     is_checkpoint = _CHECKPOINT.fullmatch(weights.name)
     return min(weights.parent.glob("*_backbone.json"), default=None) if is_checkpoint else None
+
+
+def named_by_place(file: Path) -> str:
+    """Return a sentence on what is written next to a file of its network, or ''.
+
+    It is ours, the hub's config.json, or a folder of the hub's cache.
+    """
+    if found := _IN_HUB.search(str(file)):
+        return f"Its folder says timm/{found[1]}."
+
+    own = find_description(file)
+    path = file.with_name("config.json") if own is None and file.name in _OF_HUB else own
+    if path is None or not path.is_file():
+        return ""
+    try:
+        content = json.loads(path.read_text("utf-8"))
+        name = f"timm/{content['architecture']}" if own is None else content["backbone"]
+    except (ValueError, TypeError, KeyError):  # a file of something else
+        return ""
+    return f"{path.name} says {name!s:.80}."
 
 
 def read_description(path: Path) -> Config:
