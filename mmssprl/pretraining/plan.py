@@ -18,7 +18,6 @@ from ..console.wording import counted, on_one_line, wrapped
 from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.bad_images import most_bad
 from ..distillation.maps import forecast_pass
-from ..distillation.teacher import load_teacher
 from ..errors import UserValueError
 from ..pixels import Pixels
 from ..runs import forecast
@@ -27,7 +26,6 @@ from ..runs.forecast import Forecast
 from ..runs.start import Log, PlannedRun
 from ..runs.work_dirs import refuse_used
 from ..system.environment import training_threads
-from ..system.locks import is_unused
 from ..weights import Source
 from .choose import SIZE_STEP_PX, choose_recipe
 from .config import Channels, finish_config, measure_channels
@@ -99,13 +97,16 @@ def plan_pretraining(
     seen = look_at_images(source, asked)
     planner = Planner(asked, seen, choose_gpus(asked.gpus), training_threads())
     recipe = planner.propose(asked.epochs)
+    # Before anything is printed, because the teacher may be missing or unsuitable.
+    has_teacher = find_hook(recipe.cfg, "TeacherHook") is not None
+    teacher_pass = forecast_pass(recipe.cfg, seen.images) if has_teacher else (0.0, 0)
     if not asked.dry_run:
-        _check_work_dir(work_dir, recipe)
+        refuse_used(work_dir)
 
     skipped = seen.images.skipped
     if budget_s is None:  # before the timing, which may fail because of the recipe
         log(recipe_text(recipe, source, skipped))
-    expected = forecast_run(recipe, seen.images, work_dir, budget_s)
+    expected = forecast_run(recipe, teacher_pass, work_dir, budget_s)
     if budget_s is not None:
         spent_s = time.monotonic() - start
         fitting = _fitting_epochs(expected, budget_s, spent_s, str(asked.budget))
@@ -167,14 +168,6 @@ def _seconds_of_budget(asked: PretrainOptions) -> float | None:
     return seconds
 
 
-def _check_work_dir(work_dir: Path, recipe: Recipe) -> None:
-    """Refuse a used work dir; mistakes in the teacher come first."""
-    hook = find_hook(recipe.cfg, "TeacherHook")
-    if hook is not None and not is_unused(work_dir):
-        load_teacher(hook.teacher, recipe.cfg)
-    refuse_used(work_dir)
-
-
 def _fitting_epochs(expected: Forecast, budget_s: float, spent_s: float, budget: str) -> int:
     """Return the epochs that fit into the rest of a budget, or raise ValueError if none does."""
     fitting = expected.fitting_epochs(budget_s - spent_s)
@@ -204,11 +197,11 @@ def describe_images(num_images: int, skipped: Mapping[str, int]) -> str:
 
 
 def forecast_run(
-    recipe: Recipe, images: UnlabeledImages, work_dir: Path, budget_s: float | None = None
+    recipe: Recipe, teacher_pass: tuple[float, int], work_dir: Path, budget_s: float | None = None
 ) -> Forecast:
-    """Time some steps of a run, and a teacher's pass over a few images, and extrapolate."""
+    """Time some steps of a run and extrapolate; add the seconds and bytes of a teacher's pass."""
     cfg = recipe.cfg
-    pass_s, pass_bytes = forecast_pass(cfg, images) if find_hook(cfg, "TeacherHook") else (0.0, 0)
+    pass_s, pass_bytes = teacher_pass
     pace = forecast.measure_pace(
         cfg,
         amp=recipe.on_gpu,

@@ -1,6 +1,8 @@
 import csv
 import json
 from pathlib import Path
+from unittest import mock
+from urllib.error import URLError
 
 import pytest
 import torch
@@ -14,7 +16,7 @@ from mmengine.config import Config
 
 import mmssprl
 from mmssprl.distillation.teacher import Teacher
-from mmssprl.errors import UserValueError
+from mmssprl.errors import UserOSError, UserValueError
 from mmssprl.features.backbone import FeatureBackbone
 from mmssprl.pretraining.continuation import is_anchored
 from mmssprl.pretraining.methods import ANCHORED_GAIN, CONTINUED_GAIN, DEFAULT, TEACHER_GAIN
@@ -111,6 +113,24 @@ def test_an_anchored_run_resumes_with_the_maps_of_its_start(tmp_path, capsys, mo
         path.unlink()
     again = mmssprl.pretrain("photos", "run", resume=True)
     assert_equal(torch.load(again, weights_only=True), ended, "weights")
+
+
+def test_a_teacher_that_cannot_be_downloaded_is_refused_before_a_recipe_is_printed(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    offline = mock.Mock(side_effect=URLError("no network"))
+    monkeypatch.setattr(torch.hub, "download_url_to_file", offline)
+    stub_pace(monkeypatch)
+    write_photos(tmp_path / "photos", 16)
+    printed = []
+    for more in ({}, {"budget": "1h"}, {"dry_run": True}):
+        given = {"backbone": "resnet18", "teacher": "supervised", **more}
+        with pytest.raises(UserOSError, match="ResNet-50, is not in .* no network"):
+            mmssprl.pretrain("photos", "run", **given, log=printed.append)
+    assert printed == []
+    assert not Path("run").exists()
 
 
 def scores_of(file, **wanted):
