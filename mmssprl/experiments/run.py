@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -63,6 +64,9 @@ def run_module(work: Callable[[Path], None]) -> None:
         if message is None:
             raise
         sys.exit(message)
+
+
+_ELAPSED = re.compile(r",? \d+ s$")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -166,7 +170,9 @@ class Run:
             with self.log_file.open("rb") as file:  # long, and read every second
                 file.seek(-min(_MAX_REASON, self.log_file.stat().st_size), os.SEEK_END)
                 end = file.read()
-        return f"{self.name}: {(end.decode(errors='replace').splitlines() or ['starting'])[-1]}"
+        lines = end.decode(errors="replace").splitlines() or ["starting"]
+        # The time of the run's own live line would stand next to the time of this one.
+        return f"{self.name}: {_ELAPSED.sub('', lines[-1])}"
 
     def summary(self, values: dict[str, Any]) -> str:
         """Return the result as it is in a line of progress."""

@@ -60,6 +60,21 @@ def test_a_failure_is_the_last_line_of_this_attempt(script, reason, make):
     assert not run.measured_file.exists()  # the next command does not follow
 
 
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("epoch 1.00/6\nepoch 1.20/6  99 images/s  36 s left, 108 s\n", "36 s left"),
+        ("epoch 1.00/6  loss 0.8  5 s left\n", "5 s left"),
+        ("features: 3 of 9, 2.0/s, about 3 s left, 9 s\n", "about 3 s left"),
+    ],
+)
+def test_the_progress_of_a_run_has_no_time_of_its_own_live_line(written, shown, make):
+    run = make()
+    run.folder.mkdir()
+    run.log_file.write_text(written)
+    assert run.last_line().endswith(shown)
+
+
 def test_shell_line_is_a_line_for_a_shell_that_stops_at_a_failure(make):
     run = make("print('one  \"two\"; $PATH & more')", "raise SystemExit(3)", "print('third')")
     line = run.shell_line()
