@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..console.options import argument, option, required, typed_options
-from ..console.paths import check_data, check_images
+from ..console.paths import check_checkpoint, check_data, check_images
 from ..console.quiet import say
 from ..errors import UserValueError
 from ..finetuning.options import FinetuneOptions
@@ -103,7 +103,7 @@ class PredictCommand(Command):
       python -m mmssprl predict work_dirs/detect_labelled/epoch_12.pth photos/ --out found
     """
 
-    run_dir: str = argument("work dir of `finetune`, or a checkpoint in it")
+    run_dir: str = argument("work dir of `finetune`, or a checkpoint in it", check_checkpoint)
     images: str = argument("folder of images, searched recursively, or an image", check_images)
     out: str = required("new or empty folder for the predictions")
     pictures: int = option("draw the predictions of N evenly spaced images", default=100, least=0)

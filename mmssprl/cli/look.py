@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 
+from ..config.shipped import check_config
 from ..console.live_line import at_work
 from ..console.options import argument, option, optional, required
-from ..console.paths import PICTURES, check_image_source, check_images
+from ..console.paths import PICTURES, check_image, check_image_source, check_images, check_run
 from ..console.wording import wrapped
 from ..system.outputs import prepare_output, write_figure
+from ..weights.sources import check_weights
 from ._command import Command, Overwriting
 
 _KINDS = "picture to write, .png, .svg or .pdf"
@@ -24,7 +26,7 @@ class ReportCommand(Command):
       python -m mmssprl report work_dirs/pretrain_photos --images moved/photos
     """
 
-    work_dir: str = argument("work dir of the run")
+    work_dir: str = argument("work dir of the run", check_run)
     images: str | None = optional(
         "folder or tar file, if they have moved since the run", check_image_source
     )
@@ -47,8 +49,8 @@ class ViewsCommand(Overwriting):
       python -m mmssprl visualize views configs/ssprl/ssprl_resnet18_scenes.py photo.jpg views.png
     """
 
-    config: str = argument("pre-training config")
-    image: str = argument("image file")
+    config: str = argument("pre-training config", check_config)
+    image: str = argument("image file", check_image)
     out: str = argument(_KINDS)
 
     def run(self) -> None:
@@ -71,7 +73,7 @@ class FeaturesCommand(Overwriting):
     """
 
     images: str = argument("folder, tar file or image", check_images)
-    weights: Sequence[str] = required("backbones, or `random`")
+    weights: Sequence[str] = required("backbones, or `random`", check_weights)
     image_px: int = option("side of the images; more pixels give a finer map", default=448, least=1)
     out: str = argument(_KINDS)
 
@@ -96,8 +98,10 @@ class FiguresCommand(Overwriting):
       python -m mmssprl visualize figures work_dirs/photos figures.html
     """
 
-    work_dir: str = argument("work dir of the run")
-    images: str | None = option("folder or tar file", chosen="the images of the run")
+    work_dir: str = argument("work dir of the run", check_run)
+    images: str | None = option(
+        "folder or tar file", chosen="the images of the run", check=check_image_source
+    )
     out: str = argument("page to write, .html")
 
     def run(self) -> None:

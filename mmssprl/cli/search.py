@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..console.options import argument, option, optional
-from ..console.paths import PICTURES, check_images
+from ..console.paths import PICTURES, check_embeddings, check_images
 from ..console.tables import csv_table, markdown_table
 from ..console.wording import counted
 from ..errors import UserValueError
@@ -68,7 +68,9 @@ class NeighborsCommand(OfWeights, _Search):
     images: str = argument(IMAGES, check_images)
     num: int = option("neighbours per query", default=8)
     embeddings: str | None = option(
-        "file that `embed` wrote for IMAGES with these weights", chosen="computed"
+        "file that `embed` wrote for IMAGES with these weights",
+        chosen="computed",
+        check=check_embeddings,
     )
 
     def find(self) -> _Found:
@@ -109,14 +111,16 @@ class SelectCommand(_Search):
       python -m mmssprl select photos.npz --method duplicates --out duplicates.png
     """
 
-    embeddings: str = argument("file that `embed` wrote")
+    embeddings: str = argument("file that `embed` wrote", check_embeddings)
     num: int | None = option(
         "images to choose", chosen="100, at most half of the images; for duplicates all groups"
     )
     method: Literal["diverse", "typical", "outliers", "duplicates"] = option(
         "how to choose", default="diverse"
     )
-    images: str | None = optional("folder or tar file, if they have moved since `embed`")
+    images: str | None = optional(
+        "folder or tar file, if they have moved since `embed`", check_images
+    )
 
     def find(self) -> _Found:
         """Choose the images."""
@@ -144,7 +148,7 @@ class SelectCommand(_Search):
             kept = sum(each.keep for each in found)
             gone = f"{len(found):,} images, of which {len(found) - kept:,} can go"
             summary = f"{kept:,} groups of {gone}"
-        if hardly_differ(known):
+        elif hardly_differ(known):
             summary += (
                 "\nThese features hardly differ between the images: cosines near 1 and their order "
                 "mean nothing here.\nTrain longer, or embed with other weights, such as timm/NAME."

@@ -10,7 +10,7 @@ from typing import NoReturn
 from .._dependencies import check_dependencies
 from ..console.arguments import Parser
 from ..console.messages import message_for_user
-from ..console.options import typed_options
+from ..console.options import check_values, typed_options
 from ..console.quiet import VERBOSE, quiet_console
 from ..console.wording import program
 from ..errors import UserValueError
@@ -70,6 +70,7 @@ def run_tool(name: str) -> None:
             os.environ.setdefault("LOCAL_RANK", str(args.local_rank))  # of launchers that pass it
             check_dependencies()
             asked = typed_options(COMMANDS[name], args)
+            check_values(asked)
             getattr(training, name)(asked, launcher=args.launcher)
 
     except Interrupted as error:

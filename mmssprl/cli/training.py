@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..config.shipped import check_config
 from ..console.options import argument, option, optional, switch, typed_options
-from ..console.paths import check_image_source
+from ..console.paths import check_checkpoint_or_url, check_image_source
 from ..console.quiet import say
 from ..pretraining.options import PretrainOptions
 from ..system.commands import command_line
 from ..system.outputs import prepare_output
 from ..system.stopping import is_first_process
+from ..weights.sources import check_weights
 from ._command import Command, Overwriting
 
 if TYPE_CHECKING:
@@ -111,7 +112,8 @@ class TrainCommand(_OfConfig):
     weights: str | None = optional(
         "backbone weights to start from, for pre-training and configs/benchmarks: a file, random, "
         "or supervised (torchvision's, trained on ImageNet); a benchmark takes the backbone of the "
-        "file's NAME.json if its own does not fit"
+        "file's NAME.json if its own does not fit",
+        check_weights,
     )
     resume: str | None = optional("resume from CHECKPOINT, or from the newest one in the work dir")
     overwrite: bool = switch("start a new run in a used work dir; deletes its checkpoints")
@@ -180,7 +182,8 @@ class TestCommand(_OfConfig, Overwriting):
     """
 
     checkpoint: str = argument(
-        "weights to test: a file, a URL, or the folder of a run for its newest ones"
+        "weights to test: a file, a URL, or the folder of a run for its newest ones",
+        check=check_checkpoint_or_url,
     )
     out: str | None = optional("also write the metrics to this .json file")
 

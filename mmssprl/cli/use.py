@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from ..config.shipped import check_config
 from ..console.options import argument, option, optional, required
 from ..system.commands import command_line
 from ..weights import TARGETS
@@ -27,7 +28,7 @@ class ExportCommand(Overwriting):
 
     weights: str = argument("training checkpoint or backbone weights", check_weights)
     to: str = required(f"format of the file. {_FORMATS}")
-    config: str | None = optional(CONFIG_OF_WEIGHTS)
+    config: str | None = optional(CONFIG_OF_WEIGHTS, check_config)
     out: str | None = option("file to write", chosen="next to WEIGHTS, with its name")
     keywords = {"to": {"choices": tuple(TARGETS)}}
 
@@ -58,7 +59,7 @@ class ConvertCommand(Overwriting):
       python -m mmssprl convert dino_resnet50.pth --prefix student --out converted/r50.pth
     """
 
-    file: str = argument("file of torch.save or safetensors, or detectron2's .pkl")
+    file: str = argument("file of torch.save or safetensors, or detectron2's .pkl", check_weights)
     prefix: str | None = option(
         "prefix of the tensor names, such as state_dict.encoder_k", chosen="found"
     )
@@ -67,7 +68,9 @@ class ConvertCommand(Overwriting):
         chosen="work_dirs/converted/NAME/NAME.pth, NAME from WEIGHTS",
     )
     config: str | None = option(
-        "released SS-PRL: config of the whole model", chosen="the released recipe"
+        "released SS-PRL: config of the whole model",
+        chosen="the released recipe",
+        check=check_config,
     )
     keywords = {"prefix": {"type": str}}  # may be empty
 

@@ -7,20 +7,34 @@ only the innermost is shown.
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from shutil import get_terminal_size
-from threading import Event, Thread
+from threading import Event, RLock, Thread
 
 from .wording import CONSOLE_WIDTH, printable
 
 _LEAST_S = 9.0
 """Seconds between the first lines if stderr is not a terminal."""
 _MOST_S = 300.0
+_QUIET_S = 0.2
+"""After another line a terminal waits so long, as that line may still be on its way."""
 _ERASE = "\r\x1b[K"
-_shown: list[object] = []
+
+
+@dataclass(eq=False)
+class _Work:
+    """Work in progress."""
+
+    has_line: bool  # a live line; otherwise it has a bar, which redraws itself
+
+
+_shown: list[_Work] = []
 """The work in progress, the innermost last."""
 _newest_line_s = 0.0
 """When a line was last printed, by ``time.monotonic``."""
+_lock = RLock()
+"""Is held while a line is printed or erased."""
 
 
 def rarer_s(elapsed_s: float, least_s: float = _LEAST_S) -> float:
@@ -31,9 +45,10 @@ def rarer_s(elapsed_s: float, least_s: float = _LEAST_S) -> float:
 def clear_live_line() -> None:
     """Erase the live line, if there is one, because another line is printed now."""
     global _newest_line_s
-    _newest_line_s = time.monotonic()
-    if _shown and sys.stderr is not None and sys.stderr.isatty():
-        print(_ERASE, end="", file=sys.stderr, flush=True)
+    with _lock:
+        _newest_line_s = time.monotonic()
+        if _shown and _shown[-1].has_line and _is_terminal():
+            _write(_ERASE)
 
 
 @contextmanager
@@ -41,54 +56,71 @@ def at_work(what: Callable[[], str] | str) -> Iterator[None]:
     """Show on stderr how long work has taken, and what is done now.
 
     A terminal updates one line every second. Other streams get a line after nine seconds without
-    any other line, later after a tenth of the time so far, at most every five minutes.
+    any other line, later after a tenth of the time so far, at most every five minutes. A terminal
+    that is closed meanwhile is ignored.
     """
-    if sys.stderr is None:  # closed
-        yield
-        return
-    is_terminal = sys.stderr.isatty()
     has_ended = Event()
     start_s = time.monotonic()
 
-    def show(place: object) -> None:
+    def show(work: _Work) -> None:
         while not has_ended.wait(min(1.0, _LEAST_S)):
-            now_s = time.monotonic()
-            elapsed_s = now_s - start_s
-            is_due = now_s - max(start_s, _newest_line_s) >= rarer_s(elapsed_s, _LEAST_S)
-            if place is _shown[-1] and (is_terminal or is_due):
-                _print_progress(what if isinstance(what, str) else what(), elapsed_s, is_terminal)
+            elapsed_s = time.monotonic() - start_s
+            with _lock, suppress(OSError):  # of a file that ``what`` reads
+                if work is _shown[-1] and _is_due(start_s):
+                    _print_progress(what if isinstance(what, str) else what(), elapsed_s)
 
-    with innermost() as place:
-        thread = Thread(target=show, args=(place,), daemon=True)
+    with innermost(has_line=True) as work:
+        thread = Thread(target=show, args=(work,), daemon=True)
         thread.start()
         try:
             yield
         finally:
             has_ended.set()
             thread.join()
-            if is_terminal:
-                print(_ERASE, end="", file=sys.stderr, flush=True)
+            if _is_terminal():
+                _write(_ERASE)
 
 
 @contextmanager
-def innermost() -> Iterator[object]:
+def innermost(*, has_line: bool) -> Iterator[_Work]:
     """Hide the progress of the work around; threads may end in another order."""
-    place = object()
-    _shown.append(place)
+    work = _Work(has_line)
+    _shown.append(work)
     try:
-        yield place
+        yield work
     finally:
-        _shown.remove(place)
+        _shown.remove(work)
 
 
-def _print_progress(text: str, elapsed_s: float, is_terminal: bool) -> None:
+def _is_due(start_s: float) -> bool:
+    """Whether a line of progress is due for work that started at ``start_s``."""
+    now_s = time.monotonic()
+    least_s = _QUIET_S if _is_terminal() else rarer_s(now_s - start_s, _LEAST_S)
+    first_s = 0.0 if _is_terminal() else start_s
+    return now_s - max(first_s, _newest_line_s) >= least_s
+
+
+def _print_progress(text: str, elapsed_s: float) -> None:
     """Print a line of progress with the time that it has taken."""
     global _newest_line_s
-    seconds = f" {elapsed_s:.0f} s"
+    seconds = f", {elapsed_s:.0f} s"
+    is_terminal = _is_terminal()
     columns = get_terminal_size().columns - 1 if is_terminal else CONSOLE_WIDTH
     line = f"{printable(text)[: columns - len(seconds)]}{seconds}"
     if is_terminal:
-        print(f"\r{line}", end="\x1b[K", file=sys.stderr, flush=True)
+        _write(f"\r{line}\x1b[K")
         return
     _newest_line_s = time.monotonic()
-    print(line, file=sys.stderr, flush=True)
+    _write(f"{line}\n")
+
+
+def _is_terminal() -> bool:
+    """Whether stderr is a terminal now; a closed one is none."""
+    with suppress(OSError, ValueError, AttributeError):  # None if it was closed at the start
+        return sys.stderr.isatty()
+    return False
+
+
+def _write(text: str) -> None:
+    with suppress(OSError, ValueError, AttributeError):
+        print(text, end="", file=sys.stderr, flush=True)

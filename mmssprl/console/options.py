@@ -21,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 Check = Callable[[Any, str], object]
-"""Is called with a value and the option's name, and raises ValueError or OSError."""
+"""A function of a value and its option's name that raises ValueError or OSError."""
 _METAVARS = {
     **dict.fromkeys(("methods", "protocols", "reference"), "NAME"),
     **dict.fromkeys(("gpus", "num", "num_workers", "pictures", "seeds", "table"), "N"),
@@ -71,9 +71,9 @@ def argument(text: str, check: Check | None = None) -> Any:
     return field(metadata={"text": text, "check": check})
 
 
-def required(text: str) -> Any:
+def required(text: str, check: Check | None = None) -> Any:
     """Return the field of a required option."""
-    return field(metadata={"text": text, "required": True})
+    return field(metadata={"text": text, "required": True, "check": check})
 
 
 def switch(text: str) -> Any:

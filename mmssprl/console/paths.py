@@ -11,6 +11,7 @@ from .. import errors
 from .dropped import answer
 
 IMAGE_FOLDER = "a folder of images or of tar files"
+"""Name of a folder of images in messages."""
 PICTURES = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".eps")
 DATA_FILES = (".json", ".yaml", ".yml")
 """Suffixes of the files that may be given in place of their folder of labelled images."""
@@ -81,6 +82,32 @@ def check_image_source(source: str | Path, name: str = "images") -> Path:
 def check_images(source: str | Path, name: str = "images") -> Path:
     """Check the path of images to look at, which may be one image."""
     return check_path(source, name, file="a tar file or an image", folder=IMAGE_FOLDER)
+
+
+def check_run(run: str | Path, name: str = "run") -> Path:
+    """Check the folder of a run."""
+    return check_path(run, name, folder="the folder of a run")
+
+
+def check_checkpoint(checkpoint: str | Path, name: str = "checkpoint") -> Path:
+    """Check a checkpoint, or the folder of a run."""
+    return check_path(checkpoint, name, file="a checkpoint", folder="the folder of a run")
+
+
+def check_checkpoint_or_url(checkpoint: str, name: str = "checkpoint") -> None:
+    """Check a checkpoint, or the folder of a run; a URL is downloaded later."""
+    if "://" not in checkpoint:
+        check_checkpoint(checkpoint, name)
+
+
+def check_embeddings(embeddings: str | Path, name: str = "embeddings") -> Path:
+    """Check the path of what `embed` wrote."""
+    return check_path(embeddings, name, file="a file that `embed` wrote", suffixes=[".npz"])
+
+
+def check_image(image: str | Path, name: str = "image") -> Path:
+    """Check the path of one image."""
+    return check_path(image, name, file="an image file")
 
 
 def check_data(data: str | Path, name: str = "data") -> Path:

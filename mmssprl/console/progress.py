@@ -49,7 +49,7 @@ def _with_bar(
         _RateColumn(),
         TimeRemainingColumn(),
     ]
-    with innermost(), Progress(*columns, console=console, transient=True) as progress:
+    with innermost(has_line=False), Progress(*columns, console=console, transient=True) as progress:
         yield from progress.track(items, total=total, description=description)
 
 
@@ -77,7 +77,7 @@ def _in_lines(items: Iterable[Item], description: str, total: int | None) -> Ite
             elapsed_s = time.monotonic() - start_s
             left = format_hours(elapsed_s * (total / number - 1) / 3600)
             text += f", {_rate(number / elapsed_s)}, about {left} left"
-        return f"{text},"
+        return text
 
     with at_work(line):
         for number, item in enumerate(items):  # noqa: B007  the line reads it

@@ -27,7 +27,6 @@ from .labels.files import require_files
 from .subset import choose_subset
 from .tar_images import TarImages, index_tars
 
-"""Name of a folder of images in messages."""
 _MOST_SIZED = 10_000
 """Largest number of files with their sizes in a fingerprint, because drives can be slow."""
 

@@ -209,11 +209,11 @@ def _check_images(
     identities[seen] = kept
 
 
-def forecast_pass(cfg: Config, images: UnlabeledImages) -> tuple[float, int]:
+def forecast_pass(teacher: Teacher, cfg: Config, images: UnlabeledImages) -> tuple[float, int]:
     """Return the seconds of a teacher's pass, timed on a few images, and the bytes of its file."""
     hook = find_hook(cfg, "TeacherHook")
     num = len(images)
-    teacher = load_teacher(hook.teacher, cfg).to(get_device())
+    teacher = teacher.to(get_device())
     num_cells = teacher.num_cells(hook.get("teacher_px", TEACHER_PX))
     inputs = TeacherInputs(images, teacher.stride, num_cells)
     places = np.linspace(0, num - 1, min(num, _TIMED)).astype(int).tolist()

@@ -4,7 +4,7 @@ import gc
 import json
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -163,7 +163,11 @@ def launch(
         # Before mmengine, which would select a CUDA device first.
         torch.distributed.init_process_group("gloo", timeout=timeout_of(cfg))
 
-    is_shown = task == "train" and keep_record and is_first_process()
+    progress = TrainingProgress()
+    shown: AbstractContextManager[None] = nullcontext()
+    if task == "train" and keep_record and is_first_process():
+        shown = at_work(progress.text)
+        hooks = (*hooks, progress)
     stopped: StoppedError | None = None
     lock = hold_work_dir(cfg.work_dir, writes=task == "train" and is_first_process())
     with lock, torch_threads(cfg.get("num_threads")), freed_memory_kept(get_device()):
@@ -172,8 +176,7 @@ def launch(
         with explain_build_errors(cfg, first_step), explain_collectives(cfg):
             runner = _build(cfg, task, hooks, overwrite=overwrite, keep_record=keep_record)
             try:
-                progress = at_work(TrainingProgress(runner)) if is_shown else nullcontext()
-                with progress, explain_timeout(partial(_loader_in_use, runner, task)):
+                with shown, explain_timeout(partial(_loader_in_use, runner, task)):
                     metrics = runner.train() if task == "train" else runner.test()
                 if out is not None and is_main_process():
                     # Metrics of mmseg are numpy scalars.
@@ -181,6 +184,7 @@ def launch(
             except StoppedError as error:
                 stopped = error.with_traceback(None)  # its frames would hold the runner
             finally:
+                progress.end()
                 end_workers(runner)
 
         with explain_collectives(cfg):

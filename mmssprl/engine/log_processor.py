@@ -86,7 +86,9 @@ class PretrainLogProcessor(LogProcessor):
         tag["progress"] = (runner.iter + 1) / runner.max_iters
         self.latest = {**tag, "step": runner.iter + 1}  # as the visualizer writes it
 
-        if not self._is_shown(is_last=tag["progress"] == 1):
+        # The steps after the last line can be fewer than those before it.
+        is_last = self.latest["step"] + self._num_steps > runner.max_iters
+        if not self._is_shown(is_last=is_last):
             return tag, LogLine(text, None)
         counts = all(term.num_classes for term in _loss_terms(runner).values())
         chance = "ln K" if counts else "chance"

@@ -233,7 +233,8 @@ def _progress(run: Path, records: Sequence[Record]) -> str:
 
     planned = last["epochs_done"] / last["progress"]
     done = planned if is_complete else last["epochs_done"]
-    text = f"trained: {done:.1f} of {planned:.0f} epochs"
+    of = f"{planned:.0f}" if planned >= 1 else f"{planned:.1f}"
+    text = f"trained: {done:.1f} of {of} epochs"
     starts = read_record(run / RECORD_FILE).get("starts") or [{}]
     images = starts[-1].get("images")
     if images is None:

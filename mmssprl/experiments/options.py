@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from typing import Literal
 
 from ..console.options import Options, argument, option, optional, switch
+from ..console.paths import check_data
 from ..pretraining.methods import BY_KEY
+from ..weights.sources import check_weights
 
 ALL = "all"
 """Stands for all methods but those that download a teacher."""
@@ -26,7 +28,9 @@ class JobsOptions(Options):
 class CompareOptions(JobsOptions):
     """The options of `compare`."""
 
-    data: str | None = option("labelled images, in any layout that finetune reads", chosen="scenes")
+    data: str | None = option(
+        "labelled images, in any layout that finetune reads", chosen="scenes", check=check_data
+    )
     methods: Sequence[str] = option(
         f"{', '.join(BY_KEY)}, {ALL} (without distill), or your own config file with the same "
         "backbone; METHOD:KEY=VALUE,... changes values of its model or config, and FILE.yaml has "
@@ -61,7 +65,8 @@ class BenchmarkOptions(JobsOptions):
 
     weights: Sequence[str] = argument(
         "backbone weights, training checkpoints, 'random', or 'supervised' (size paper: "
-        "torchvision's ImageNet weights; else trained here on all labels)"
+        "torchvision's ImageNet weights; else trained here on all labels)",
+        check_weights,
     )
     table: Literal[1, 2, 3, 4] | None = optional("a table of the paper, 1 to 4")
     size: BenchmarkSize = option(

@@ -22,6 +22,8 @@ from ..system.stopping import EXPERIMENT_VARIABLE, end_with_experiment
 SETTINGS = "settings.json"
 MEASURED = "measured.json"
 _MAX_REASON = 200
+_ELAPSED = re.compile(r", \d+ s$")
+"""The end of a live line."""
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -64,9 +66,6 @@ def run_module(work: Callable[[Path], None]) -> None:
         if message is None:
             raise
         sys.exit(message)
-
-
-_ELAPSED = re.compile(r",? \d+ s$")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

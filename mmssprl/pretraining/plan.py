@@ -18,6 +18,7 @@ from ..console.wording import counted, on_one_line, wrapped
 from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.bad_images import most_bad
 from ..distillation.maps import forecast_pass
+from ..distillation.teacher import Teacher, load_teacher
 from ..errors import UserValueError
 from ..pixels import Pixels
 from ..runs import forecast
@@ -98,15 +99,15 @@ def plan_pretraining(
     planner = Planner(asked, seen, choose_gpus(asked.gpus), training_threads())
     recipe = planner.propose(asked.epochs)
     # Before anything is printed, because the teacher may be missing or unsuitable.
-    has_teacher = find_hook(recipe.cfg, "TeacherHook") is not None
-    teacher_pass = forecast_pass(recipe.cfg, seen.images) if has_teacher else (0.0, 0)
+    hook = find_hook(recipe.cfg, "TeacherHook")
+    teacher = None if hook is None else load_teacher(hook.teacher, recipe.cfg)
     if not asked.dry_run:
         refuse_used(work_dir)
 
     skipped = seen.images.skipped
     if budget_s is None:  # before the timing, which may fail because of the recipe
         log(recipe_text(recipe, source, skipped))
-    expected = forecast_run(recipe, teacher_pass, work_dir, budget_s)
+    expected = forecast_run(recipe, seen.images, work_dir, budget_s, teacher)
     if budget_s is not None:
         spent_s = time.monotonic() - start
         fitting = _fitting_epochs(expected, budget_s, spent_s, str(asked.budget))
@@ -197,11 +198,15 @@ def describe_images(num_images: int, skipped: Mapping[str, int]) -> str:
 
 
 def forecast_run(
-    recipe: Recipe, teacher_pass: tuple[float, int], work_dir: Path, budget_s: float | None = None
+    recipe: Recipe,
+    images: UnlabeledImages,
+    work_dir: Path,
+    budget_s: float | None = None,
+    teacher: Teacher | None = None,
 ) -> Forecast:
-    """Time some steps of a run and extrapolate; add the seconds and bytes of a teacher's pass."""
+    """Time some steps of a run, and a teacher's pass over a few images, and extrapolate."""
     cfg = recipe.cfg
-    pass_s, pass_bytes = teacher_pass
+    pass_s, pass_bytes = (0.0, 0) if teacher is None else forecast_pass(teacher, cfg, images)
     pace = forecast.measure_pace(
         cfg,
         amp=recipe.on_gpu,

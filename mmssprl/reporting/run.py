@@ -8,7 +8,7 @@ from typing import Any
 from mmengine.config import Config
 
 from ..config.run_config import require, run_config
-from ..console.paths import check_path
+from ..console.paths import check_run
 from ..engine.history import Record, read_scalars
 from ..engine.troubles import Diagnosis, diagnose
 from ..errors import UserFileNotFoundError
@@ -54,7 +54,7 @@ class PretrainingRun:
 
 def read_run(work_dir: str | Path) -> PretrainingRun:
     """Read what a report needs."""
-    folder = check_path(work_dir, "run", folder="the folder of a run")
+    folder = check_run(work_dir)
     records = read_scalars(folder)
     diagnosis = diagnose(folder, records)
     cfg = run_config(folder)

@@ -11,7 +11,7 @@ from pathlib import Path
 from mmengine.config import Config
 from mmengine.logging import MMLogger, print_log
 
-from ..console.paths import check_path
+from ..console.paths import check_checkpoint
 from ..console.quiet import keep_off_console
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
 from ..models import is_pretraining
@@ -112,7 +112,7 @@ def require_newest(work_dir: str | Path) -> Path:
 
 def existing_checkpoint(path: str | Path, name: str) -> Path:
     """Return the checkpoint that a user gives as a file or as the folder of its run."""
-    path = check_path(path, name, file="a checkpoint", folder="the folder of a run")
+    path = check_checkpoint(path, name)
     return require_newest(path) if path.is_dir() else path
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..console.paths import check_path
+from ..console.paths import check_embeddings
 from ..console.quiet import say
 from ..console.wording import on_one_line
 from ..datasets.image_identity import IDENTITY, find_changed, stamps_of
@@ -111,7 +111,7 @@ def read_embeddings(path: str | Path) -> Embeddings:
         FileNotFoundError: The file does not exist.
         ValueError: The file is damaged or of another kind.
     """
-    path = check_path(path, "embeddings", file="a file that `embed` wrote", suffixes=[SUFFIX])
+    path = check_embeddings(path)
     remedy = "run `embed` again"
     with refuse_damaged(path, "a file that `embed` wrote", remedy), np.load(path) as file:
         # Files of version 0.2 may also have rows of patches.

@@ -19,7 +19,8 @@ from .neighbor_search import nearest
 
 NUM = 100
 _NEAREST = 20  # neighbours for an image's density, as in Hacohen et al., arXiv:2202.02794
-_EQUAL = 0.9999
+_ALIKE = 0.9999
+"""Cosine to the mean above which features hardly differ: an angle of 0.8 degrees."""
 _ROUNDING = 1e-6  # error of the float32 cosine of two equal images
 
 
@@ -97,7 +98,7 @@ def hardly_differ(embeddings: Embeddings) -> bool:
     """Whether most images have a cosine above 0.9999 to the mean, so that no order says much."""
     units = normalize(embeddings.features)
     mean = normalize(units.mean(axis=0, keepdims=True))[0]
-    return len(units) > 1 and float(np.median(units @ mean)) > _EQUAL
+    return len(units) > 1 and float(np.median(units @ mean)) > _ALIKE
 
 
 def densities(features: NDArray[np.float32]) -> NDArray[np.float32]:

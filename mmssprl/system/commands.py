@@ -9,7 +9,10 @@ from .trusted_modules import named_modules
 
 
 def command_words(*words: str | PathLike[str], modules: Sequence[str] | None = None) -> list[str]:
-    """Return a command of this package, with ``--import`` for modules: all ``named_modules``."""
+    """Return a command of this package, with ``--import`` for ``modules``.
+
+    None means all ``named_modules``.
+    """
     if modules is None:
         modules = named_modules
     command = program().split()

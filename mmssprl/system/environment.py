@@ -95,7 +95,7 @@ def torch_threads(number: int | None) -> Iterator[None]:
 def freeze_imports() -> None:
     """Let garbage collections skip all objects so far, once per process.
 
-    mmengine collects whenever it builds a data set. With all packages imported that takes 0.3 s.
+    mmengine collects whenever it builds a data set, and would look at what all packages have made.
     """
     if not gc.get_freeze_count():
         gc.freeze()

@@ -207,7 +207,8 @@ class _Signals:
 
 def _tell(line: str) -> None:
     with suppress(OSError):  # the terminal may be closed
-        os.write(2, f"{line}\n".encode())  # print is not reentrant
+        erase = "\r\x1b[K" if os.isatty(2) else ""  # a live line
+        os.write(2, f"{erase}{line}\n".encode())  # print is not reentrant
 
 
 def _announce(line: str) -> None:

@@ -9,10 +9,19 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
+from .._dependencies import is_importable
+
 Shapes = Mapping[str, tuple[int, ...]]
 """Shapes of the tensors of a network by name."""
-_SIZES = {192: "tiny", 384: "small", 768: "base", 1024: "large", 1280: "huge", 1536: "giant"}
+_SIZES = {384: "small", 768: "base", 1024: "large", 1280: "huge", 1536: "giant"}
 """timm's word for the width of a ViT of DINO."""
+_DEPTHS = (10, 14, 18, 26, 34, 50, 101, 152)
+"""Depths of timm's ResNets."""
+_OF_RESNET = re.compile(
+    r"(?:layer\d\.\d+\.)?(?:conv\d|bn\d|downsample\.[01]|fc)\."
+    r"(?:weight|bias|running_mean|running_var|num_batches_tracked)"
+)
+"""Names of all tensors of a plain ResNet."""
 _MOST_STAGES = 8
 
 
@@ -84,23 +93,35 @@ def _vit(shapes: Shapes) -> Architecture | None:
         family = "a ViT of DINOv2"
         registers = "_reg4" if has("reg_token", "register_tokens") else ""
         name = f"vit_{size}_patch14{registers}_dinov2"
-    return Architecture(family, (width,), (blocks,), patch_px, name if size else "")
+    return Architecture(family, (width,), (blocks,), patch_px, _of_timm(name) if size else "")
 
 
 def _swin(shapes: Shapes) -> Architecture | None:
-    width, *_, patch_px = shapes.get("patch_embed.proj.weight", (0, 0))
+    patches = shapes.get("patch_embed.proj.weight", ())
+    if len(patches) != 4:
+        return None
     blocks = _stages(shapes, r"layers\.{}\.blocks\.(\d+)\.")
-    return Architecture("a Swin", (width,), blocks, patch_px)
+    return Architecture("a Swin", patches[:1], blocks, patches[3])
 
 
 def _resnet(shapes: Shapes) -> Architecture | None:
     blocks = _stages(shapes, r"layer{}\.(\d+)\.")
+    second = shapes.get("layer1.0.conv2.weight", ())
+    if len(blocks) != 4 or len(second) != 4:
+        return None
+
     has_bottlenecks = "layer1.0.conv3.weight" in shapes
     depth = (3 if has_bottlenecks else 2) * sum(blocks) + 2
-    width, inputs, *_ = shapes.get("layer1.0.conv2.weight", (0, 0))
+    width, inputs, *_ = second
     if inputs != width:
         return Architecture(f"a ResNeXt-{depth}", (width,))
-    name = f"resnet{depth}" if width == 64 and "conv1.weight" in shapes else ""
+    if depth not in _DEPTHS:
+        return Architecture("a network like a ResNet", (width,), blocks)
+
+    # Other stems, attention and norms have other tensors.
+    is_plain = {"conv1.weight", "bn1.running_mean"} <= shapes.keys()
+    is_plain = is_plain and all(map(_OF_RESNET.fullmatch, shapes))
+    name = _of_timm(f"resnet{depth}") if is_plain and width == 64 else ""
     return Architecture(f"a ResNet-{depth}", (width,), timm_name=name)
 
 
@@ -131,6 +152,15 @@ _FAMILIES = {
     _TORCHVISION: lambda shapes: Architecture("a network of torchvision"),
 }
 """A tensor that each network of a family has, and what describes the network."""
+
+
+def _of_timm(name: str) -> str:
+    """Return the name if timm has such a network, or ''."""
+    if not is_importable("timm"):
+        return ""
+    import timm
+
+    return name if timm.is_model(name) else ""
 
 
 def _count(shapes: Shapes, pattern: str) -> int:

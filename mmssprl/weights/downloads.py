@@ -41,6 +41,8 @@ def supervised_state(depth: int) -> dict[str, Tensor]:
     was_cached = file.is_file()
     try:
         state = entry.get_state_dict(progress=True, check_hash=True, weights_only=True)
+    except (MemoryError, PermissionError):  # the file may be good
+        raise
     except Exception as error:  # damaged files raise almost any class
         if was_cached:
             raise UserOSError(
@@ -77,7 +79,7 @@ def timm_state(weights: str) -> dict[str, Tensor]:
 def _require_hub(record: Any) -> None:
     """Raise an error of the hub if a file is not cached and the hub does not answer.
 
-    The hub's library would repeat each request for 23 s, and timm asks for two files.
+    The hub's library would repeat each request several times, and timm asks for two files.
     """
     from huggingface_hub import get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
     from huggingface_hub.errors import EntryNotFoundError

@@ -120,6 +120,8 @@ def test_next_lines_name_the_folders_that_were_given(tmp_path, monkeypatch, caps
     weights = Path("runs/a/b.pth")
     cfg = Config({"model": {"backbone": {"type": "ResNet"}}})
     monkeypatch.setattr("mmssprl.pretraining.start.run_pretraining", lambda *_, **__: weights)
+    frozen = mock.Mock()
+    monkeypatch.setattr("mmssprl.system.environment.freeze_imports", frozen)
     monkeypatch.setattr("mmssprl.config.run_config.run_config", lambda folder: cfg)
     assert main(["pretrain", "photos", "--probe", "my labels"]) == 0
     tune, probe = capsys.readouterr().out.splitlines()
@@ -129,6 +131,7 @@ def test_next_lines_name_the_folders_that_were_given(tmp_path, monkeypatch, caps
     embed, select = capsys.readouterr().out.splitlines()
     assert embed == f"next: python -m mmssprl embed {weights} photos features.npz"
     assert select == "next: python -m mmssprl select features.npz"
+    assert frozen.call_count == 2
 
 
 @pytest.fixture

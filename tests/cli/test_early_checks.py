@@ -1,10 +1,15 @@
-"""Mistakes that need neither torch nor a look into files are told before torch is imported."""
+"""Mistakes that need neither torch nor a look into files are reported before torch is imported."""
 
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import get_type_hints
 
 import pytest
+
+from mmssprl.cli import COMMANDS
 
 MISTAKES = {
     "pretrain . --method swaw": "did you mean swav?",
@@ -25,7 +30,24 @@ MISTAKES = {
     "predict . gone --out out": "images must be",
     "export gone.pth --to onnx": "weights must be",
     "report . --images gone": "images must be",
+    "report gone": "work_dir must be",
+    "convert gone.pth": "file must be",
+    "export random --to onnx --config gone.py": "config must be",
+    "select gone.npz": "embeddings must be",
+    "neighbors random . . --embeddings gone.npz": "embeddings must be",
+    "predict gone . --out out": "run_dir must be",
+    "visualize views gone.py a.jpg out.png": "config must be",
+    "visualize features . out.png --weights random gone.pth": "weights must be",
+    "visualize figures gone out.html": "work_dir must be",
+    "compare --data gone": "data must be",
+    "benchmark gone.pth": "weights must be",
 }
+UNCHECKED = {
+    *("work_dir", "out", "out_dir"),  # are made
+    *("methods", "reference", "protocols", "size"),  # names that need configs or files of rows
+    *("data", "prefix", "resume", "to"),  # of `benchmark`, `convert`, `train` and `export`
+}
+"""Names of text options of some commands that are looked at later, or have choices."""
 RUN = """
 import contextlib, io, json, sys
 from mmssprl.cli import main
@@ -38,6 +60,23 @@ print(json.dumps(said))
 """
 
 
+def all_commands(commands):
+    for command in commands:
+        yield command
+        yield from all_commands(command.subcommands)
+
+
+def test_every_option_that_may_be_wrong_has_a_check():
+    unchecked = set()
+    for command in all_commands(COMMANDS.values()):
+        hints = get_type_hints(command)
+        for each in fields(command) if not command.subcommands else ():
+            is_text = hints[each.name] in (str, str | None, Sequence[str], Sequence[str] | None)
+            if is_text and each.metadata.get("check") is None:
+                unchecked.add(each.name)
+    assert unchecked <= UNCHECKED
+
+
 @pytest.fixture(scope="module")
 def said(tmp_path_factory):
     """Exit code, message, and whether torch was imported, by command."""
@@ -48,7 +87,7 @@ def said(tmp_path_factory):
 
 
 @pytest.mark.parametrize("words", MISTAKES)
-def test_a_mistake_is_told_before_torch_is_imported(words, said):
+def test_a_mistake_is_reported_before_torch_is_imported(words, said):
     code, message, has_torch = said[words]
     assert code == 2
     assert MISTAKES[words] in message

@@ -9,6 +9,14 @@ from mmssprl.errors import UserValueError
 from mmssprl.system.stopping import Interrupted, Signal
 
 
+@pytest.fixture(autouse=True)
+def given(tmp_path, monkeypatch):
+    """A folder with the files that the commands name."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("c.py", "w.pth"):
+        (tmp_path / name).touch()
+
+
 @pytest.fixture
 def shown_of_mistake(monkeypatch, capsys):
     """Call a tool that meets a mistake of its user; return what it has shown before its end."""
@@ -67,9 +75,7 @@ def test_a_job_that_is_preempted_before_its_first_step_comes_back(monkeypatch, n
         ("test", ["c.py", "w.pth", "--out", "o.json"]),
     ],
 )
-def test_a_tool_asks_for_the_same_as_its_command(name, words, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "c.py").touch()
+def test_a_tool_asks_for_the_same_as_its_command(name, words, monkeypatch):
     monkeypatch.setenv("LOCAL_RANK", "0")
     asked = []
     monkeypatch.setattr(training, name, lambda *given, **options: asked.append((*given, options)))

@@ -1,4 +1,7 @@
+import contextlib
 import io
+import os
+import pty
 import re
 import time
 
@@ -12,6 +15,7 @@ from mmssprl.console.progress import watch
 @pytest.fixture(autouse=True)
 def often(monkeypatch):
     monkeypatch.setattr(live_line, "_LEAST_S", 0.05)
+    monkeypatch.setattr(live_line, "_QUIET_S", 0.0)
 
 
 def use_terminal(monkeypatch):
@@ -61,14 +65,14 @@ def test_a_line_is_not_due_after_another_line(capsys):
 def test_only_the_innermost_work_is_shown(capsys):
     with at_work("outer"), at_work("inner"):
         time.sleep(0.3)
-    assert {line.split()[0] for line in capsys.readouterr().err.splitlines()} == {"inner"}
+    assert {line.split(",")[0] for line in capsys.readouterr().err.splitlines()} == {"inner"}
 
 
 def test_work_of_unknown_length_shows_its_time_until_it_ends(capsys):
     words = iter(["step 1", *["step 2"] * 1000])
     with at_work(lambda: next(words)):
         time.sleep(0.2)
-    assert capsys.readouterr().err.splitlines()[:2] == ["step 1 0 s", "step 2 0 s"]
+    assert capsys.readouterr().err.splitlines()[:2] == ["step 1, 0 s", "step 2, 0 s"]
     time.sleep(0.15)
     assert capsys.readouterr().err == ""
 
@@ -96,3 +100,39 @@ def test_a_line_of_a_log_erases_the_live_line(monkeypatch):
         before = terminal.getvalue()
         clear_live_line()
         assert terminal.getvalue()[len(before) :].startswith("\r\x1b[K")
+
+
+def test_a_bar_is_not_erased_by_other_lines(monkeypatch):
+    terminal = use_terminal(monkeypatch)
+    for _ in watch([1], "reading"):
+        before = terminal.getvalue()
+        clear_live_line()
+        assert terminal.getvalue() == before
+
+
+def test_a_terminal_waits_for_a_line_that_is_on_its_way(monkeypatch):
+    monkeypatch.setattr(live_line, "_QUIET_S", 60.0)
+    terminal = use_terminal(monkeypatch)
+    clear_live_line()
+    with at_work("fitting"):
+        time.sleep(0.2)
+    assert "fitting" not in terminal.getvalue()
+
+
+@at_work("fitting")
+def fail_without_a_terminal(terminal):
+    """Close the other side of a terminal, then raise KeyError."""
+    time.sleep(0.2)
+    os.close(terminal)
+    time.sleep(0.2)
+    raise KeyError
+
+
+def test_a_terminal_that_is_closed_hides_no_error(monkeypatch):
+    terminal, of_process = pty.openpty()
+    stream = open(of_process, "w")  # noqa: SIM115  nothing can be flushed at its end
+    monkeypatch.setattr("sys.stderr", stream)
+    with pytest.raises(KeyError):
+        fail_without_a_terminal(terminal)
+    with contextlib.suppress(OSError):
+        stream.close()

@@ -64,8 +64,30 @@ def test_losses_keep_mmengine_s_window_of_ten_steps(whole):
     assert lines[-1]["loss"] == pytest.approx(losses[:9].mean())
 
 
-def test_the_console_has_fewer_lines_after_the_first_minute(whole, monkeypatch):
+@pytest.fixture
+def endless(whole, monkeypatch):
+    """The run of ``whole``, as if it had more steps."""
     _, runner, _ = whole
+    monkeypatch.setattr(type(runner), "max_iters", 10_000)
+    return runner
+
+
+def test_the_console_has_the_last_line(endless, monkeypatch):
+    """The line after the next steps would come after the end."""
+    times = iter([0.0, 61.0, 62.0, 63.0])
+    monkeypatch.setattr(log_processor.time, "monotonic", lambda: next(times))
+    processor = PretrainLogProcessor(window_size=10)
+    shown = []
+    for step, last in ((4, 10_000), (9, 10_000), (13, 10_000), (17, 20)):
+        monkeypatch.setattr(type(endless), "iter", step)
+        monkeypatch.setattr(type(endless), "max_iters", last)
+        _, line = processor.get_log_after_iter(endless, step % 5, "train")
+        shown.append(line.console is not None)
+    assert shown == [True, True, False, True]
+
+
+def test_the_console_has_fewer_lines_after_the_first_minute(endless, monkeypatch):
+    runner = endless
     processor = PretrainLogProcessor(window_size=10)
     now_s = 50.0
     monkeypatch.setattr(log_processor.time, "monotonic", lambda: now_s)

@@ -9,7 +9,7 @@ from mmssprl.engine.training_progress import TrainingProgress
 
 @pytest.fixture
 def runner():
-    """A training of 4 epochs of 10 steps with 8 images, after its first epoch, on 2 processes."""
+    """A training of 4 epochs of 10 steps with 8 images, resumed after an epoch, on 2 processes."""
     loop = EpochBasedTrainLoop.__new__(EpochBasedTrainLoop)
     loop.dataloader = range(10)
     loop._max_epochs = 4
@@ -27,33 +27,46 @@ def clock(monkeypatch):
     return now
 
 
-def test_the_rate_counts_the_images_of_all_processes(runner, clock):
-    progress = TrainingProgress(runner)
+@pytest.fixture
+def progress(runner, clock):
+    """The progress of a training that is about to begin."""
+    progress = TrainingProgress()
+    assert progress.text() == "starting the training"
+    progress.before_train(runner)
+    return progress
+
+
+def test_the_rate_counts_the_new_images_of_all_processes(progress, runner, clock):
     runner.iter, clock.s = 15, 102.0  # 5 steps of 16 images in 2 s; 25 are left
-    assert progress() == "epoch 1.50/4  40 images/s  10 s left,"
+    assert progress.text() == "epoch 1.50/4  40 images/s  10 s left"
 
 
-def test_the_rate_is_that_of_the_last_calls(runner, clock):
-    progress = TrainingProgress(runner)
-    for _ in range(training_progress._WINDOW):  # a slow start
+def test_the_rate_has_the_last_minute(progress, runner, clock):
+    for _ in range(20):  # a slow start of 200 s
         clock.s += 10
-        progress()
-    for _ in range(training_progress._WINDOW):
+        progress.text()
+    for _ in range(61):
         clock.s += 1
         runner.iter += 1
-        progress()
-    assert "16 images/s" in progress()
+        progress.text()
+    assert "16 images/s" in progress.text()
 
 
-def test_a_training_that_stands_has_no_rate(runner, clock):
-    progress = TrainingProgress(runner)
+def test_rare_calls_have_the_rate_since_the_call_before(progress, runner, clock):
+    for _ in range(3):
+        clock.s += 300
+        runner.iter += 3
+        shown = progress.text()
+    assert "0.2 images/s" in shown
+
+
+def test_a_training_that_stands_has_no_rate(progress, clock):
     clock.s += 5
-    assert progress() == "epoch 1.00/4,"
+    assert progress.text() == "epoch 1.00/4"
 
 
-def test_other_loops_count_steps(runner, clock):
+def test_other_loops_count_steps(progress, runner, clock):
     runner.train_loop = object()
     runner.train_dataloader.batch_size = None
-    progress = TrainingProgress(runner)
     runner.iter, clock.s = 14, 101.0
-    assert progress() == "step 14 of 40  4.00 steps/s  6 s left,"
+    assert progress.text() == "step 14 of 40  4.00 steps/s  6 s left"

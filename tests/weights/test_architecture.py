@@ -17,6 +17,8 @@ NETWORKS = {
     "resnet18": "a ResNet-18 of width 64, as timm/resnet18",
     "resnet50": "a ResNet-50 of width 64, as timm/resnet50",
     "resnet101d": "a ResNet-101 of width 64",
+    "seresnet50": "a ResNet-50 of width 64",
+    "resnet50_gn": "a ResNet-50 of width 64",
     "wide_resnet50_2": "a ResNet-50 of width 128",
     "resnext50_32x4d": "a ResNeXt-50 of width 128",
     "convnext_tiny": "a ConvNeXt of widths 96, 192, 384, 768 with 3, 3, 9, 3 blocks",
@@ -72,7 +74,15 @@ def test_names_of_the_authors_of_convnext_are_told_from_timms():
     assert "its authors' names (take timm's file" in str(architecture_of(state))
 
 
-@pytest.mark.parametrize("name", ["vgg", "test_byobnet", "mixer_s32_224", "ghostnetv3_050"])
+@pytest.mark.parametrize(
+    "key", ["layer1.0.conv1.weight", "blocks.0.norm1.weight", "layers.0.blocks.0.attn.qkv.weight"]
+)
+def test_tensors_of_other_shapes_are_not_recognised(key):
+    names = {key, "layer1.0.conv2.weight", "patch_embed.proj.weight"}
+    assert architecture_of({name: torch.ones(1) for name in names}) is None
+
+
+@pytest.mark.parametrize("name", ["vgg", "test_byobnet", "mixer_s32_224", "hrnet_w18_small"])
 def test_other_networks_are_not_recognised(name):
     state = state_of(name) if name != "vgg" else {"a.weight": torch.ones(1)}
     assert architecture_of(state) is None

@@ -7,7 +7,9 @@ from helpers.features.probe_folders import write_config
 from mmengine.config import Config
 
 from mmssprl.features.backbone import FeatureBackbone
-from mmssprl.weights import find_config, load_network, write_description
+from mmssprl.registry import MODELS
+from mmssprl.weights import description, find_config, load_network, write_description
+from mmssprl.weights.description import modules_of
 
 
 @pytest.fixture
@@ -34,6 +36,24 @@ def test_random_weights_leave_the_generator_as_it_was(config):
     before = torch.random.get_rng_state()
     load_network("random", Config.fromfile(config), seed=0)
     assert torch.equal(torch.random.get_rng_state(), before)
+
+
+@MODELS.register_module()
+class NetworkOfUser(torch.nn.Module):
+    """A class that a module of the user registers."""
+
+
+@pytest.mark.parametrize(
+    ("backbone", "needed"),
+    [
+        ({"type": "ResNet", "depth": 18}, []),
+        ({"type": "ModuleBackbone", "network": "nets.small:trunk"}, ["nets.small"]),
+        ({"type": "NetworkOfUser"}, [__name__]),
+    ],
+)
+def test_commands_need_the_modules_of_the_backbone(backbone, needed, monkeypatch):
+    monkeypatch.setattr(description, "named_modules", ["teachers", "nets.small", __name__])
+    assert modules_of(backbone) == needed
 
 
 class TestFindConfig:

@@ -89,7 +89,7 @@ def build(weights: str) -> Teacher:
 
 
 def licence_of(weights: str) -> str:
-    """Return timm's word for the licence of weights; timm has those of torchvision, too."""
+    """Return timm's word for the licence of weights; timm lists torchvision's weights, too."""
     name = "resnet50.tv_in1k" if weights == SUPERVISED else weights.removeprefix("timm/")
     return timm.get_pretrained_cfg(name).license
 
