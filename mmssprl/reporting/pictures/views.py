@@ -187,8 +187,8 @@ def _boxes_tile(pixels: Tensor, drawn: DrawnSlot) -> Tile:
     for boxes, colour in zip(drawn.boxes, colours, strict=True):
         image = outlined(image, boxes, colour)
     title, detail = {
-        "image": ("Image views", f"{px} px"),
-        "small": ("Small views", f"{slot.num_views} of {px} px"),
+        "image": ("Image views", f"crops of {px} px"),
+        "small": ("Small views", f"{slot.num_views} crops of {px} px"),
         "patch": (f"Level {slot.scale}", ""),
     }[slot.role]
     if level := drawn.level:
