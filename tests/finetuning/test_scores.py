@@ -9,6 +9,7 @@ from mmpretrain.structures import DataSample
 from PIL import Image
 
 from mmssprl.datasets.labels import LabelledData, LabelledImage, Object
+from mmssprl.drawing.named_boxes import class_colour
 from mmssprl.finetuning.label_files import write_labels
 from mmssprl.finetuning.tasks import TASKS
 
@@ -112,25 +113,26 @@ class TestDetect:
         picture = np.full((40, 48, 3), 90, np.uint8)
         sample.gt_instances = InstanceData()  # as mmdet has it without labels
         alone = task.draw(picture, sample)
-        assert alone.shape == (333, 400, 3)  # a small picture is drawn large
+        assert alone.shape == (533, 640, 3)  # a small picture is drawn large
         sample.gt_instances = InstanceData(
             bboxes=torch.tensor([[20.0, 0, 30, 10]]), labels=torch.tensor([1])
         )
         both = task.draw(picture, sample)
-        assert both.shape == (333, 800, 3)
-        assert np.array_equal(both[:, 400:], alone)
-        assert (both[:, :400] != alone).any()
+        assert both.shape == (533, 1288, 3)  # with a gap of 8 px
+        assert np.array_equal(both[:, 648:], alone)
+        assert (both[:, :640] != alone).any()
 
     @pytest.mark.parametrize("side", [2, 18])
     def test_a_name_is_legible_inside_the_picture_whatever_its_box(self, task, side):
         sample = detections([[46 - side, 38 - side, 46, 38]], [0], [0.9])
-        drawn = task.draw(np.full((40, 48, 3), 90, np.uint8), sample)  # 333 x 400 px
-        name = (drawn < 30).all(2)  # mmdet's black ground of the letters
-        rows = np.flatnonzero(name.sum(1) > 20)
-        columns = np.flatnonzero(name.any(0))
-        assert 19 <= np.ptp(rows) + 1 <= 32  # 9 / 192 of 400 px, and a margin
-        assert columns.max() < 399
-        assert rows.max() <= 333 * (38 - side) / 40 + 6  # above the box, but for its line
+        drawn = task.draw(np.full((40, 48, 3), 90, np.uint8), sample)  # 533 x 640 px
+        top = int(533 * (38 - side) / 40)
+        ground = (drawn[: top - 1] == class_colour(0)).all(2)  # above the box
+        rows = np.flatnonzero(ground.sum(1) > 20)
+        columns = np.flatnonzero(ground.any(0))
+        assert 17 <= np.ptp(rows) + 1 <= 24
+        assert 60 <= np.ptp(columns) + 1 <= 100  # "disc 0.90"
+        assert columns.max() < 640
 
     def test_a_large_picture_is_drawn_small(self, task):
         from mmdet.structures.mask import BitmapMasks
@@ -146,12 +148,12 @@ class TestDetect:
         about = {"bboxes": boxes, "labels": torch.tensor([1]), "masks": masks}
         sample.gt_instances = InstanceData(**about)
         drawn = task.draw(np.full((800, 1280, 3), 90, np.uint8), sample)
-        assert drawn.shape == (400, 1280, 3)
+        assert drawn.shape == (400, 1288, 3)
         changed = (drawn != 90).any(2)
         assert changed[210:390, 10:190].all()
-        assert changed[10:190, 850:1030].all()
+        assert changed[10:190, 858:1038].all()
         assert not changed[:150, :640].any()
-        assert not changed[250:, 640:].any()
+        assert not changed[250:, 648:].any()
         assert sample.gt_instances.bboxes.max() == 800
 
 
@@ -172,5 +174,5 @@ def test_shares_of_pixels(tmp_path):
     assert found.per_class == [[pytest.approx(expected), 100.0], [None, None], [50.0, 50.0]]
     assert found.total["mIoU"] == pytest.approx((expected + 50) / 2)
     drawn = task.draw(np.full((40, 48, 3), 100, np.uint8), sample)
-    assert drawn.shape == (333, 800, 3)
-    assert (drawn[:, :400] != drawn[:, 400:]).any()
+    assert drawn.shape == (533, 1288, 3)
+    assert (drawn[:, :640] != drawn[:, 648:]).any()

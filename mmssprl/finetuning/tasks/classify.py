@@ -25,6 +25,8 @@ class Classify(Task):
 
     name = "classify"
     scope = "mmssprl"
+    pictures_per_row = 2
+    sheet_title = "labels (ground truth) and predictions"
 
     def __init__(self, classes: Sequence[str], *, single_label: bool) -> None:
         super().__init__(classes, single_label=single_label)

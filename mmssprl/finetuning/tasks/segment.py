@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from ...datasets.labels.masks import palette
+from ...drawing.named_boxes import beside
 from ...system.outputs import whole_file
-from .task import Scores, Task, ValScore, colours_of, resized, steps_of, written_names
+from .task import Scores, Task, ValScore, resized, steps_of, written_names
 
 _MOST_ASPECT = 4
 """Largest longer side / shorter side."""
@@ -82,7 +83,8 @@ class Segment(Task):
         picture = resized(picture)  # the visualizer sorts all pixels in Python
         height, width = picture.shape[:2]
         visualizer = SegLocalVisualizer(alpha=0.5)
-        visualizer.dataset_meta = colours_of(self.classes)
+        colours = palette()[: len(self.classes)].tolist()
+        visualizer.dataset_meta = {"classes": self.classes, "palette": colours}
         drawn = []
         for kind in ("gt", "pred"):
             if f"{kind}_sem_seg" in sample:
@@ -91,7 +93,7 @@ class Segment(Task):
                 shown = SegDataSample(pred_sem_seg=PixelData(data=torch.from_numpy(labels)[None]))
                 visualizer.add_datasample("", picture, shown)
                 drawn.append(visualizer.get_image())
-        return np.concatenate(drawn, axis=1)
+        return beside(drawn)
 
     def write(self, out: Path, names: Sequence[str], predictions: Sequence[bytes]) -> list[str]:
         """Write a PNG of class indices with VOC's palette for each image, of its size."""

@@ -32,7 +32,7 @@ from ...models.protocol import Region
 from ...pyramid import PyramidLevel, ViewSlot
 from ...registry import MODELS, TRANSFORMS, class_of
 
-_CELL_INCHES = 2.3
+_CELL_INCHES = 1.9
 _GAP = 0.04
 _NAMES = ("V", "V'")
 _SMALL = "#1b9e77"
