@@ -6,6 +6,7 @@ Boxes are (left, top, right, bottom) in pixels of the picture.
 import colorsys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import NamedTuple
 
 import matplotlib
@@ -18,6 +19,7 @@ Box = tuple[float, float, float, float]
 Colour = tuple[int, int, int]
 
 _FONT_PX = 14
+_CAPTION_PX = 18
 _PAD_PX = 2
 _LINE_PX = 2
 """Width of the edges of a box."""
@@ -75,6 +77,23 @@ def beside(pictures: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
     for other in others:
         first = np.concatenate([first, gap, other], axis=1)
     return first
+
+
+def captioned(picture: NDArray[np.uint8], lines: Sequence[tuple[str, str]]) -> NDArray[np.uint8]:
+    """Write lines, each a text and its colour, above a picture (H, W, 3); long ones wrap."""
+    font = _font(_CAPTION_PX)
+    width = picture.shape[1]
+    most = max(1, int(width / font.getlength("n")))  # characters, of which n is a wide one
+    short: list[tuple[str, str]] = []
+    for text, colour in lines:
+        short += [(part, colour) for part in wrap(text, most)]
+    line_px = _size_of("", font)[1]
+
+    strip = Image.new("RGB", (width, line_px * len(short)), "white")
+    canvas = ImageDraw.Draw(strip)
+    for i, (text, colour) in enumerate(short):
+        canvas.text((_PAD_PX, i * line_px + _PAD_PX), text, colour, font)
+    return np.concatenate([np.asarray(strip), picture])
 
 
 def place_names(
@@ -144,7 +163,7 @@ def _draw_boxes(
 
     image = Image.fromarray(pixels)
     canvas = ImageDraw.Draw(image)
-    font = _font()
+    font = _font(_FONT_PX)
     for each in reversed(objects):  # the first is on top
         canvas.rectangle([*each.box], outline=each.colour, width=_LINE_PX)
 
@@ -160,7 +179,7 @@ def _draw_boxes(
 
 def _legend(colours: dict[str, Colour], width: int) -> NDArray[np.uint8]:
     """Return a strip with the names of classes in their colours, in rows."""
-    font = _font()
+    font = _font(_FONT_PX)
     sizes = {name: _size_of(name, font) for name in colours}
     line_px = _size_of("", font)[1] + _PAD_PX
     places = {}
@@ -182,9 +201,9 @@ def _legend(colours: dict[str, Colour], width: int) -> NDArray[np.uint8]:
     return np.asarray(strip)
 
 
-def _font() -> FreeTypeFont:
+def _font(px: int) -> FreeTypeFont:
     """Return the font of matplotlib, which has accents, Greek and Cyrillic."""
-    return truetype(Path(matplotlib.get_data_path(), "fonts/ttf/DejaVuSans.ttf"), _FONT_PX)
+    return truetype(Path(matplotlib.get_data_path(), "fonts/ttf/DejaVuSans.ttf"), px)
 
 
 def _size_of(text: str, font: FreeTypeFont) -> tuple[int, int]:

@@ -5,6 +5,7 @@ import numpy as np
 from mmssprl.drawing.named_boxes import (
     Named,
     beside,
+    captioned,
     class_colour,
     draw_named,
     place_names,
@@ -95,3 +96,17 @@ def test_colours_of_classes_are_bright_and_differ():
     colours = [class_colour(index) for index in range(80)]
     assert len({*colours}) == 80
     assert all(max(colour) == 255 for colour in colours)
+
+
+def test_a_caption_is_above_the_picture():
+    one = captioned(grey(), [("labels: disc", "#222222")])
+    two = captioned(grey(), [("labels: disc", "#222222"), ("found: square", "#b3261e")])
+    assert np.array_equal(one[-200:], grey())
+    assert len(two) - 200 == 2 * (len(one) - 200)
+
+
+def test_long_captions_wrap():
+    words = ", ".join(["square"] * 20)
+    drawn = captioned(grey(), [(words, "#222222")])[:-200]
+    assert (drawn[:, -4:] == 255).all()  # nothing is cut at the right
+    assert len(drawn) > 3 * (len(captioned(grey(), [("a", "#222222")])) - 200)

@@ -70,8 +70,17 @@ class TestClassify:
         task = TASKS["classify"](CLASSES, single_label=True)
         sample = DataSample().set_pred_score(torch.eye(3)[1]).set_pred_label(1)
         drawn = task.draw(np.full((24, 48, 3), 90, np.uint8), sample)
-        assert drawn.shape == (320, 640, 3)
-        assert len(np.unique(drawn)) > 1
+        assert drawn.shape[1] == 640
+        assert drawn.shape[0] > 320
+        assert (drawn[-320:] == 90).all()  # the words hide nothing
+
+    @pytest.mark.parametrize(("label", "is_red"), [(1, False), (2, True)])
+    def test_a_wrong_class_is_red(self, label, is_red):
+        task = TASKS["classify"](CLASSES, single_label=True)
+        sample = DataSample().set_pred_score(torch.tensor([0.3, 0.5, 0.2])).set_gt_label(label)
+        drawn = task.draw(np.full((24, 48, 3), 90, np.uint8), sample)
+        red = drawn[..., 0].astype(int) - drawn[..., 1] > 80
+        assert red.any() == is_red
 
 
 @pytest.mark.full

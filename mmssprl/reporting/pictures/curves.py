@@ -9,6 +9,7 @@ from typing import NamedTuple
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import offset_copy
 
 from ...config.build_errors import explain_build_errors
@@ -168,6 +169,7 @@ def _draw_panels(panels: Sequence[CurvePanel], x_label: str, title: str = "") ->
             axes.set_ylim(None if axes.dataLim.ymin < 0 else panel.bottom)
             axes.tick_params(labelbottom=True)
             axes.set_xlabel(x_label)
+            axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
             if len(panel.lines) > 1:
                 _write_legend(axes, panel.lines)
     return figure
