@@ -67,7 +67,7 @@ def draw_named(picture: NDArray[np.uint8], groups: Sequence[Sequence[Named]]) ->
     joined = beside(sides)
     if not unnamed:
         return joined
-    return np.concatenate([joined, _legend(unnamed, joined.shape[1])])
+    return np.concatenate([joined, legend(unnamed, joined.shape[1])])
 
 
 def beside(pictures: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
@@ -177,7 +177,7 @@ def _draw_boxes(
     return np.asarray(image), places
 
 
-def _legend(colours: dict[str, Colour], width: int) -> NDArray[np.uint8]:
+def legend(colours: dict[str, Colour], width: int) -> NDArray[np.uint8]:
     """Return a strip with the names of classes in their colours, in rows."""
     font = _font(_FONT_PX)
     sizes = {name: _size_of(name, font) for name in colours}

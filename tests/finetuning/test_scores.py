@@ -183,5 +183,9 @@ def test_shares_of_pixels(tmp_path):
     assert found.per_class == [[pytest.approx(expected), 100.0], [None, None], [50.0, 50.0]]
     assert found.total["mIoU"] == pytest.approx((expected + 50) / 2)
     drawn = task.draw(np.full((40, 48, 3), 100, np.uint8), sample)
-    assert drawn.shape == (533, 1288, 3)
-    assert (drawn[:, :640] != drawn[:, 648:]).any()
+    assert drawn.shape[1] == 1288
+    assert (drawn[:533, :640] != drawn[:533, 648:]).any()
+    below = drawn[533:]
+    square = (0, 128, 0)  # VOC's third colour
+    assert (below == square).all(2).any()
+    assert not (below == (128, 0, 0)).all(2).any()  # no disc is in the picture
