@@ -133,6 +133,8 @@ def _candidates(box: Box, size: tuple[int, int], bounds: tuple[int, int]) -> Ite
         (right, top),
         (left - width, top),
     ]
+    for y in range(top + height, bottom - 2 * height + 1, height):  # down the inner edges
+        corners += [(left, y), (right - width, y)]
     for x, y in corners:
         x = min(max(x, 0), bounds[0] - width)
         if x >= 0 and 0 <= y <= bounds[1] - height:

@@ -38,6 +38,12 @@ def test_the_first_name_keeps_its_place():
     assert second is not None
 
 
+def test_names_of_boxes_in_one_place_are_below_each_other():
+    box = (0, 0, 30, 100)  # fills the picture: only places inside it are left
+    places = place_names([box] * 4, [SIZE] * 4, (30, 100))
+    assert [top for _, top, _, _ in places] == [0, 90, 10, 20]
+
+
 def test_names_of_a_crowd_touch_no_other_name():
     boxes = [(x, y, x + 14, y + 14) for x in range(0, 300, 20) for y in range(0, 200, 20)]
     places = place_names(boxes, [(40, 10)] * len(boxes), (314, 214))
