@@ -112,7 +112,9 @@ class Detect(Task):
         size = picture.shape[:2]
         picture = resized(picture)
         found = sample.pred_instances
-        groups = [self._named(found[found.scores > _SURE], size, picture)]
+        is_sure = found.scores > _SURE
+        groups = [self._named(found[is_sure], size, picture)]
+
         # Without labels mmdet sets an empty gt_instances.
         if "bboxes" in sample.get("gt_instances", ()):
             groups.insert(0, self._named(sample.gt_instances, size, picture))
@@ -129,7 +131,7 @@ class Detect(Task):
         words = [""] * len(boxes)
         if "scores" in objects:
             words = [f"{score:.2f}" for score in objects.scores.tolist()]
-        masks = [None] * len(boxes)
+        masks: list[NDArray[np.bool_] | None] = [None] * len(boxes)
         if "masks" in objects:
             masks = [_resized_mask(mask, (width, height)) for mask in _bits(objects.masks)]
 

@@ -150,10 +150,11 @@ def _draw_panels(panels: Sequence[CurvePanel], x_label: str, title: str = "") ->
     columns = next((n for n in (3, 2, 4) if len(panels) % n != 1), 3)
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
+    width, height = _PANEL_INCHES
+    if any(len(panel.lines) > 1 for panel in panels):
+        height += _LEGEND_INCHES
+
     with matplotlib.rc_context(RC):
-        width, height = _PANEL_INCHES
-        if any(len(panel.lines) > 1 for panel in panels):
-            height += _LEGEND_INCHES
         figure = titled_figure(columns * width, rows * height + (0.5 if title else 0.2), title)
         places = figure.subplots(rows, columns, sharex=True, squeeze=False).flat
         for axes, panel in zip_longest(places, panels):
@@ -164,6 +165,7 @@ def _draw_panels(panels: Sequence[CurvePanel], x_label: str, title: str = "") ->
                 axes.plot(*points, color=colour, linewidth=1.6, label=label)
             if panel.level is not None:
                 axes.axhline(panel.level, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+
             axes.set_title(panel.title, fontsize=9)
             axes.margins(y=0.18)
             axes.set_ylim(None if axes.dataLim.ymin < 0 else panel.bottom)
@@ -178,7 +180,9 @@ def _draw_panels(panels: Sequence[CurvePanel], x_label: str, title: str = "") ->
 def _write_legend(axes: Axes, labels: Collection[str]) -> None:
     """Name the curves below the x axis, where they cannot be hidden."""
     columns = max(1, _LEGEND_CHARACTERS // (max(map(len, labels)) + _HANDLE_CHARACTERS))
-    below_label = offset_copy(axes.transAxes, axes.figure, y=-_LABEL_POINTS, units="points")
+    below_label = offset_copy(
+        axes.transAxes, axes.get_figure(root=True), y=-_LABEL_POINTS, units="points"
+    )
     axes.legend(
         loc="upper left",
         bbox_to_anchor=(0, 0),
