@@ -173,16 +173,14 @@ def _draw_panels(panels: Sequence[CurvePanel], x_label: str, title: str = "") ->
             axes.set_xlabel(x_label)
             axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
             if len(panel.lines) > 1:
-                _write_legend(axes, panel.lines)
+                _write_legend(figure, axes, panel.lines)
     return figure
 
 
-def _write_legend(axes: Axes, labels: Collection[str]) -> None:
+def _write_legend(figure: Figure, axes: Axes, labels: Collection[str]) -> None:
     """Name the curves below the x axis, where they cannot be hidden."""
     columns = max(1, _LEGEND_CHARACTERS // (max(map(len, labels)) + _HANDLE_CHARACTERS))
-    below_label = offset_copy(
-        axes.transAxes, axes.get_figure(root=True), y=-_LABEL_POINTS, units="points"
-    )
+    below_label = offset_copy(axes.transAxes, figure, y=-_LABEL_POINTS, units="points")
     axes.legend(
         loc="upper left",
         bbox_to_anchor=(0, 0),
