@@ -41,7 +41,7 @@ html_theme = "furo"
 html_title = f"mmssprl {version}"
 html_math_renderer = "mathml"
 html_static_path = ["static"]
-html_css_files = ["tables.css"]
+html_css_files = ["pages.css"]
 html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 
 

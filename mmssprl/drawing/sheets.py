@@ -90,7 +90,7 @@ def _show(axes: Axes, tile: Tile, px: int) -> None:
         axes.set_anchor("NW")  # words and name stay at the picture's own edges
 
     # A dollar sign in a name must not begin a formula.
-    style: dict[str, Any] = {"parse_math": False, "loc": "left", "fontsize": 8, "pad": 2}
+    style: dict[str, Any] = {"parse_math": False, "loc": "left", "fontsize": 8, "pad": 3}
     axes.set_title(tile.words, color=tile.colour, **style)
 
     name = tile.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 
 INK = "#222222"
 MUTED = "#6b6b6b"
+WRONG = "#b3261e"
 PYRAMIDS = ("#1f6fb4", "#d95f02")
 """V and V'."""
 SCALES = (*PYRAMIDS, "#1b9e77", "#7570b3")

@@ -36,6 +36,9 @@ def draw_panels(panels: Sequence[Panel], rows: Sequence[str], highlighted: str) 
     with matplotlib.rc_context(RC):
         width = max(2, len(panels)) * 4.2 + 0.07 * max(map(len, rows))
         title = "A dot per seed; below, the mean and its 95 % interval"
+        if highlighted in rows and len(rows) > 1:
+            title += "; orange: the reference"
+
         figure = titled_figure(width, 0.4 * max(len(rows), 2) + 1.5, title)
         grid = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
         for axes, panel in zip(grid, panels, strict=True):

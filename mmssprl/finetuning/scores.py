@@ -27,7 +27,8 @@ from .config import task_of
 from .model import load_model
 from .tasks import Scores, Task
 
-SHEET_IMAGES = 8
+SHEET_IMAGES = 6
+_SHEET_INCHES = 9.6
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,10 @@ def score_run(config: Path) -> Outcome:
     in_scope = DefaultScope.overwrite_default_scope(cfg.default_scope)
     with quiet(), in_scope, torch.inference_mode():
         tiles = draw_predictions(model, loader.dataset, task)
-    rows_of_two = [tiles[i : i + 2] for i in range(0, len(tiles), 2)]
-    write_figure(sheet_file, draw_grid(rows_of_two, side_inches=4.8))
+    num = task.pictures_per_row
+    rows = [tiles[i : i + num] for i in range(0, len(tiles), num)]
+    sheet = draw_grid(rows, task.sheet_title, side_inches=_SHEET_INCHES / num)
+    write_figure(sheet_file, sheet)
     return Outcome(scores, checkpoint, files, best)
 
 

@@ -167,9 +167,11 @@ def describe_gain(probes: Sequence[Probe], probe: Probe) -> str:
     if probe.interval is None:
         return ALONE
     gain = probe.score - probes[0].score
-    word = "better than" if gain > 0 else "worse than"
-    word = "level with" if abs(gain) <= probe.interval else word
-    return f"{word} its start by {100 * gain:+.1f} ± {100 * probe.interval:.1f} points"
+    points = f"{100 * gain:+.1f} ± {100 * probe.interval:.1f} points"
+    if abs(gain) <= probe.interval:
+        return f"level with its start: {points}"
+    word = "better" if gain > 0 else "worse"
+    return f"{word} than its start by {points}"
 
 
 def name_of(probe: Probe) -> str:

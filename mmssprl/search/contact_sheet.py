@@ -18,6 +18,13 @@ from .selection import Selected
 
 MOST_ROWS = 12
 MOST_COLUMNS = 8
+_COSINES = {
+    "diverse": "cosine to the nearest before",
+    "typical": "mean cosine in the cluster",
+    "outliers": "mean cosine to the nearest 20",
+    "duplicates": "cosine to the kept one",
+}
+"""The cosine of each method of ``select``, in a title."""
 
 
 def draw_neighbors(
@@ -59,7 +66,9 @@ def draw_selected(found: Sequence[Selected], images: Images, method: str) -> Fig
             row.append(_tile(images, place[each.image], f"{each.rank}: {words}"))
     shown = [*rows.values()][:MOST_ROWS]
     num = sum(map(len, shown))
-    return draw_grid(shown, f"{method}: {num} of {len(found):,} images with their cosines")
+    part = f"{num} of " if num < len(found) else ""
+    what = f"{method}: {part}{len(found):,} images, {_COSINES[method]}"
+    return draw_grid(shown, what)
 
 
 def _tile(images: Images, index: int, words: str) -> Tile:

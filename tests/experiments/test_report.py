@@ -37,6 +37,7 @@ def test_the_mean_is_below_its_dots(axes):
 
 
 def test_our_row_has_another_colour(axes):
+    assert axes.figure.get_suptitle().endswith("; orange: the reference")
     first, last = dots_of(axes)
     assert tuple(first.get_facecolor()[0]) != tuple(last.get_facecolor()[0])
 

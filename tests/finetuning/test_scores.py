@@ -9,6 +9,7 @@ from mmpretrain.structures import DataSample
 from PIL import Image
 
 from mmssprl.datasets.labels import LabelledData, LabelledImage, Object
+from mmssprl.drawing.named_boxes import class_colour
 from mmssprl.finetuning.label_files import write_labels
 from mmssprl.finetuning.tasks import TASKS
 
@@ -69,8 +70,17 @@ class TestClassify:
         task = TASKS["classify"](CLASSES, single_label=True)
         sample = DataSample().set_pred_score(torch.eye(3)[1]).set_pred_label(1)
         drawn = task.draw(np.full((24, 48, 3), 90, np.uint8), sample)
-        assert drawn.shape == (320, 640, 3)
-        assert len(np.unique(drawn)) > 1
+        assert drawn.shape[1] == 640
+        assert drawn.shape[0] > 320
+        assert (drawn[-320:] == 90).all()  # the words hide nothing
+
+    @pytest.mark.parametrize(("label", "is_red"), [(1, False), (2, True)])
+    def test_a_wrong_class_is_red(self, label, is_red):
+        task = TASKS["classify"](CLASSES, single_label=True)
+        sample = DataSample().set_pred_score(torch.tensor([0.3, 0.5, 0.2])).set_gt_label(label)
+        drawn = task.draw(np.full((24, 48, 3), 90, np.uint8), sample)
+        red = drawn[..., 0].astype(int) - drawn[..., 1] > 80
+        assert red.any() == is_red
 
 
 @pytest.mark.full
@@ -112,25 +122,26 @@ class TestDetect:
         picture = np.full((40, 48, 3), 90, np.uint8)
         sample.gt_instances = InstanceData()  # as mmdet has it without labels
         alone = task.draw(picture, sample)
-        assert alone.shape == (333, 400, 3)  # a small picture is drawn large
+        assert alone.shape == (533, 640, 3)  # a small picture is drawn large
         sample.gt_instances = InstanceData(
             bboxes=torch.tensor([[20.0, 0, 30, 10]]), labels=torch.tensor([1])
         )
         both = task.draw(picture, sample)
-        assert both.shape == (333, 800, 3)
-        assert np.array_equal(both[:, 400:], alone)
-        assert (both[:, :400] != alone).any()
+        assert both.shape == (533, 1288, 3)  # with a gap of 8 px
+        assert np.array_equal(both[:, 648:], alone)
+        assert (both[:, :640] != alone).any()
 
     @pytest.mark.parametrize("side", [2, 18])
     def test_a_name_is_legible_inside_the_picture_whatever_its_box(self, task, side):
         sample = detections([[46 - side, 38 - side, 46, 38]], [0], [0.9])
-        drawn = task.draw(np.full((40, 48, 3), 90, np.uint8), sample)  # 333 x 400 px
-        name = (drawn < 30).all(2)  # mmdet's black ground of the letters
-        rows = np.flatnonzero(name.sum(1) > 20)
-        columns = np.flatnonzero(name.any(0))
-        assert 19 <= np.ptp(rows) + 1 <= 32  # 9 / 192 of 400 px, and a margin
-        assert columns.max() < 399
-        assert rows.max() <= 333 * (38 - side) / 40 + 6  # above the box, but for its line
+        drawn = task.draw(np.full((40, 48, 3), 90, np.uint8), sample)  # 533 x 640 px
+        top = int(533 * (38 - side) / 40)
+        ground = (drawn[: top - 1] == class_colour(0)).all(2)  # above the box
+        rows = np.flatnonzero(ground.sum(1) > 20)
+        columns = np.flatnonzero(ground.any(0))
+        assert 17 <= np.ptp(rows) + 1 <= 24
+        assert 60 <= np.ptp(columns) + 1 <= 100  # "disc 0.90"
+        assert columns.max() < 640
 
     def test_a_large_picture_is_drawn_small(self, task):
         from mmdet.structures.mask import BitmapMasks
@@ -146,12 +157,12 @@ class TestDetect:
         about = {"bboxes": boxes, "labels": torch.tensor([1]), "masks": masks}
         sample.gt_instances = InstanceData(**about)
         drawn = task.draw(np.full((800, 1280, 3), 90, np.uint8), sample)
-        assert drawn.shape == (400, 1280, 3)
+        assert drawn.shape == (400, 1288, 3)
         changed = (drawn != 90).any(2)
         assert changed[210:390, 10:190].all()
-        assert changed[10:190, 850:1030].all()
+        assert changed[10:190, 858:1038].all()
         assert not changed[:150, :640].any()
-        assert not changed[250:, 640:].any()
+        assert not changed[250:, 648:].any()
         assert sample.gt_instances.bboxes.max() == 800
 
 
@@ -172,5 +183,9 @@ def test_shares_of_pixels(tmp_path):
     assert found.per_class == [[pytest.approx(expected), 100.0], [None, None], [50.0, 50.0]]
     assert found.total["mIoU"] == pytest.approx((expected + 50) / 2)
     drawn = task.draw(np.full((40, 48, 3), 100, np.uint8), sample)
-    assert drawn.shape == (333, 800, 3)
-    assert (drawn[:, :400] != drawn[:, 400:]).any()
+    assert drawn.shape[1] == 1288
+    assert (drawn[:533, :640] != drawn[:533, 648:]).any()
+    below = drawn[533:]
+    square = (0, 128, 0)  # VOC's third colour
+    assert (below == square).all(2).any()
+    assert not (below == (128, 0, 0)).all(2).any()  # no disc is in the picture

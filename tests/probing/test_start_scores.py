@@ -150,7 +150,7 @@ HALVES = Probe(0, None, "start", other_half=0.4)
         (
             [HALVES, Probe(2, other_half=0.36, interval=0.05)],
             "Probe after epoch 2: other half 36.0 %; before the training 40.0 %; "
-            "level with its start by -4.0 ± 5.0 points",
+            "level with its start: -4.0 ± 5.0 points",
         ),
         ([START, Probe(2, 0.5, interval=0.05)], "better than its start by +10.0 ± 5.0 points"),
         ([START, Probe(2, 0.2, interval=0.05)], "worse than its start by -20.0 ± 5.0 points"),

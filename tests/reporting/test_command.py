@@ -108,7 +108,7 @@ def without_images(run, monkeypatch):
 def test_the_verdict_is_printed(without_images, capsys):
     assert main(["report", str(without_images)]) == 0
     length, words, page = capsys.readouterr().out.splitlines()
-    assert length.startswith("trained: 3.0 of 3 epochs")
+    assert length == "trained: 3.0 of 3 epochs of 12 images"
     assert words.startswith("too short to tell")
     assert page == f"report: {without_images / 'report.html'}"
 

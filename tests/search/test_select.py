@@ -158,6 +158,7 @@ def test_a_sheet_of_duplicates_shows_the_one_to_keep(file, photos):
     assert kept.keep
     figure = draw_selected(found, Images(photos), "duplicates")
     assert figure.axes[0].get_title(loc="left") == "1: kept"
+    assert figure.get_suptitle() == f"duplicates: {len(found)} images, cosine to the kept one"
 
 
 class TestSheetsOfMovedImages:

@@ -12,12 +12,16 @@ from numpy.typing import NDArray
 
 from ...console.tables import csv_table
 from ...datasets.labels import LabelledData
+from ...drawing.named_boxes import captioned
+from ...drawing.style import INK, WRONG
 from ...probing.measures import mean_average_precision
 from ...system.outputs import write_whole
-from .task import PICTURE_PX, Scores, Task, ValScore
+from .task import Scores, Task, ValScore, resized
 
 _RESIZE_RATIO = 256 / 224
 """Shorter side before the centre crop / side of the crop, as in the transfer protocols."""
+_NUM_BEST = 3
+"""Classes that a picture shows."""
 
 
 class Classify(Task):
@@ -25,6 +29,8 @@ class Classify(Task):
 
     name = "classify"
     scope = "mmssprl"
+    pictures_per_row = 2
+    sheet_title = "labels and the classes with the best scores"
 
     def __init__(self, classes: Sequence[str], *, single_label: bool) -> None:
         super().__init__(classes, single_label=single_label)
@@ -83,13 +89,17 @@ class Classify(Task):
         return Scores({"mAP": 100 * mean}, ["AP %"], [[x] for x in each])
 
     def draw(self, picture: NDArray[np.uint8], sample: Any) -> NDArray[np.uint8]:
-        """Write the classes onto the picture."""
-        from mmpretrain.visualization import UniversalVisualizer
-
-        factor = PICTURE_PX / max(picture.shape)  # enlarges small ones for legible text
-        return UniversalVisualizer().visualize_cls(
-            picture, sample, self.classes, rescale_factor=factor
-        )
+        """Write the labels and the classes with the best scores above the picture."""
+        scores = sample.pred_score.tolist()
+        best = sorted(range(len(scores)), key=lambda index: -scores[index])[:_NUM_BEST]
+        found = ", ".join(f"{self.classes[index]} {scores[index]:.2f}" for index in best)
+        lines = [(f"found: {found}", INK)]
+        if "gt_label" in sample:
+            labels = sample.gt_label.tolist()
+            names = ", ".join(self.classes[index] for index in labels)
+            colour = INK if best[0] in labels else WRONG
+            lines = [(f"labels: {names or 'none'}", INK), (f"found: {found}", colour)]
+        return captioned(resized(picture), lines)
 
     def write(
         self, out: Path, names: Sequence[str], predictions: Sequence[NDArray[np.float32]]

@@ -6,21 +6,21 @@ Legend: N objects of an image, best first.
 import json
 import math
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
+import mmcv
 import numpy as np
 import torch
 from mmengine.config import Config
 from mmengine.evaluator import BaseMetric
 from numpy.typing import NDArray
 from pycocotools import mask as run_lengths
-from torch import Tensor
 
 from ...datasets.labels import LabelledData
+from ...drawing.named_boxes import Named, class_colour, draw_named
 from ...system.outputs import write_whole
-from .task import Scores, Task, ValScore, colours_of, resized, steps_of
+from .task import Scores, Task, ValScore, resized, steps_of
 
 _ASPECT = 5 / 3
 """Largest longer side / shorter side."""
@@ -109,23 +109,36 @@ class Detect(Task):
 
     def draw(self, picture: NDArray[np.uint8], sample: Any) -> NDArray[np.uint8]:
         """Draw the objects with a score above ``_SURE``."""
-        from mmdet.structures import DetDataSample
-        from mmdet.visualization import DetLocalVisualizer
-
         size = picture.shape[:2]
         picture = resized(picture)
         found = sample.pred_instances
         is_sure = found.scores > _SURE
-        shown = DetDataSample(pred_instances=_resized(found[is_sure], size, picture))
+        groups = [self._named(found[is_sure], size, picture)]
+
         # Without labels mmdet sets an empty gt_instances.
-        has_labels = "bboxes" in sample.get("gt_instances", ())
-        if has_labels:
-            shown.gt_instances = _resized(sample.gt_instances, size, picture)
-        visualizer = DetLocalVisualizer()
-        visualizer.dataset_meta = colours_of(self.classes, first=1)  # skips black, the background
-        visualizer.draw_texts = partial(_write_name, visualizer.draw_texts, picture.shape)
-        visualizer.add_datasample("", picture, shown, draw_gt=has_labels)
-        return visualizer.get_image()
+        if "bboxes" in sample.get("gt_instances", ()):
+            groups.insert(0, self._named(sample.gt_instances, size, picture))
+        return draw_named(picture, groups)
+
+    def _named(
+        self, objects: Any, size: tuple[int, ...], picture: NDArray[np.uint8]
+    ) -> list[Named]:
+        """Return the objects of an image of ``size`` (H, W) for a resized picture of it."""
+        height, width = picture.shape[:2]
+        scales = torch.tensor([width / size[1], height / size[0]] * 2)
+        boxes = (objects.bboxes.cpu() * scales).tolist()
+        labels = objects.labels.tolist()
+        words = [""] * len(boxes)
+        if "scores" in objects:
+            words = [f"{score:.2f}" for score in objects.scores.tolist()]
+        masks: list[NDArray[np.bool_] | None] = [None] * len(boxes)
+        if "masks" in objects:
+            masks = [_resized_mask(mask, (width, height)) for mask in _bits(objects.masks)]
+
+        named = []
+        for box, label, text, mask in zip(boxes, labels, words, masks, strict=True):
+            named.append(Named(tuple(box), self.classes[label], text, class_colour(label), mask))
+        return named
 
     def write(
         self, out: Path, names: Sequence[str], predictions: Sequence[Prediction]
@@ -150,28 +163,11 @@ class Detect(Task):
         return [f"{len(annotations)} objects: {path}"]
 
 
-def _write_name(draw: Any, size: tuple[int, ...], text: str, at: Tensor, **options: Any) -> None:
-    """Write a name above its box: mmdet writes inside, too small to read in small boxes."""
-    height = max(size[1], size[0] / 2) * 9 / 192  # 9 px on a tile of 192 px
-    place = at.clip(max=max(0.0, size[1] - 0.6 * height * len(text)))  # inside the picture
-    place[1] = at[1]
-    side = "bottom" if at[1] > height else "top"
-    options["font_sizes"] = 0.72 * height  # points, at mmengine's 100 DPI
-    draw(text, place, vertical_alignments=side, **options)
+def _bits(masks: Any) -> NDArray[np.uint8]:
+    """Return masks (N, H, W) of predictions, a tensor, or of mmdet's labels."""
+    found = masks.cpu().numpy() if isinstance(masks, torch.Tensor) else masks.to_ndarray()
+    return found.astype(np.uint8)
 
 
-def _resized(objects: Any, size: tuple[int, ...], picture: NDArray[np.uint8]) -> Any:
-    """Scale the objects of an image of ``size`` (H, W) to a resized picture of it."""
-    height, width = picture.shape[:2]
-    if size == (height, width):
-        return objects
-    small = objects.cpu()
-    small.bboxes = small.bboxes * torch.tensor([width / size[1], height / size[0]] * 2)
-    if "masks" in small and isinstance(small.masks, torch.Tensor):  # predictions (N, H, W)
-        rows, columns = (
-            torch.arange(n) * old // n for n, old in zip((height, width), size, strict=True)
-        )
-        small.masks = small.masks[:, rows][:, :, columns]
-    elif "masks" in small:
-        small.masks = small.masks.resize((height, width))
-    return small
+def _resized_mask(mask: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.bool_]:
+    return mmcv.imresize(mask, size, interpolation="nearest").astype(bool)

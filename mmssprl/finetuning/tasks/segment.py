@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from ...datasets.labels.masks import palette
+from ...drawing.named_boxes import beside, legend
 from ...system.outputs import whole_file
-from .task import Scores, Task, ValScore, colours_of, resized, steps_of, written_names
+from .task import Scores, Task, ValScore, resized, steps_of, written_names
 
 _MOST_ASPECT = 4
 """Largest longer side / shorter side."""
@@ -74,24 +75,25 @@ class Segment(Task):
         return Scores(total, ["IoU %", "found %"], shares)
 
     def draw(self, picture: NDArray[np.uint8], sample: Any) -> NDArray[np.uint8]:
-        """Draw the classes over the picture."""
-        from mmengine.structures import PixelData
-        from mmseg.structures import SegDataSample
-        from mmseg.visualization import SegLocalVisualizer
-
-        picture = resized(picture)  # the visualizer sorts all pixels in Python
+        """Tint each pixel by its class, and name the classes in a legend below."""
+        picture = resized(picture)
         height, width = picture.shape[:2]
-        visualizer = SegLocalVisualizer(alpha=0.5)
-        visualizer.dataset_meta = colours_of(self.classes)
+        colours = palette()
         drawn = []
+        shown: set[int] = set()
         for kind in ("gt", "pred"):
             if f"{kind}_sem_seg" in sample:
                 labels = sample.get(f"{kind}_sem_seg").data[0].cpu().numpy().astype(np.uint8)
                 labels = mmcv.imresize(labels, (width, height), interpolation="nearest")
-                shown = SegDataSample(pred_sem_seg=PixelData(data=torch.from_numpy(labels)[None]))
-                visualizer.add_datasample("", picture, shown)
-                drawn.append(visualizer.get_image())
-        return np.concatenate(drawn, axis=1)
+                is_class = labels < len(self.classes)  # ignored pixels stay as they are
+                tinted = picture.copy()
+                tinted[is_class] = picture[is_class] // 2 + colours[labels[is_class]] // 2
+                drawn.append(tinted)
+                shown.update(np.unique(labels[is_class]).tolist())
+
+        joined = beside(drawn)
+        names = {self.classes[index]: tuple(colours[index].tolist()) for index in sorted(shown)}
+        return np.concatenate([joined, legend(names, joined.shape[1])])
 
     def write(self, out: Path, names: Sequence[str], predictions: Sequence[bytes]) -> list[str]:
         """Write a PNG of class indices with VOC's palette for each image, of its size."""

@@ -16,12 +16,9 @@ from mmengine.evaluator import BaseMetric
 from numpy.typing import NDArray
 
 from ...datasets.labels import LabelledData
-from ...datasets.labels.masks import palette
 
 PICTURE_PX = 640
-"""Largest longer side of a drawn picture."""
-_LEAST_PX = 400
-"""Smallest longer side: names of objects would cover a smaller picture."""
+"""Longer side of a drawn picture."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +47,9 @@ class Task(ABC):
     """Registry scope of its models: 'mmssprl' (mmpretrain's), 'mmdet' or 'mmseg'."""
     val_score: ValScore
     """The score that chooses the best epoch, the first of ``Scores.total``."""
+    pictures_per_row: ClassVar[int] = 1
+    """On a sheet; labels next to predictions need a row."""
+    sheet_title: ClassVar[str] = "left: labels, right: predictions"
 
     def __init__(self, classes: Sequence[str], **facts: bool) -> None:
         self.classes = list(classes)
@@ -87,10 +87,10 @@ class Task(ABC):
 
     @abstractmethod
     def draw(self, picture: NDArray[np.uint8], sample: Any) -> NDArray[np.uint8]:
-        """Draw a prediction on an RGB image (H, W, 3), with its package's visualizer.
+        """Draw a prediction on an RGB image (H, W, 3), enlarged or reduced.
 
-        The longer side of the result is at most ``PICTURE_PX``; small pictures are enlarged. Labels
-        in the sample are drawn on the left, or written above.
+        The longer side of a picture becomes ``PICTURE_PX``. Labels in the sample are drawn on a
+        picture on the left, or written above.
         """
 
     @abstractmethod
@@ -99,15 +99,8 @@ class Task(ABC):
 
 
 def resized(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Resize a picture (H, W, 3) to a longer side of 400 to ``PICTURE_PX`` pixels."""
-    longer = max(picture.shape[:2])
-    return mmcv.imrescale(picture, min(max(longer, _LEAST_PX), PICTURE_PX) / longer)
-
-
-def colours_of(classes: Sequence[str], first: int = 0) -> dict[str, Any]:
-    """Return classes and VOC's colours as ``dataset_meta`` of mmdet's and mmseg's visualizers."""
-    colours = palette()[first : first + len(classes)].tolist()
-    return {"classes": classes, "palette": [tuple(each) for each in colours]}
+    """Resize a picture (H, W, 3) to a longer side of ``PICTURE_PX`` pixels."""
+    return mmcv.imrescale(picture, PICTURE_PX / max(picture.shape[:2]))
 
 
 def steps_of(cfg: Config) -> Iterator[Any]:

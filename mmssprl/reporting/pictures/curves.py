@@ -1,13 +1,16 @@
 """The curves of a run's log, in panels: its losses, its health, its probes."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
 import matplotlib
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from matplotlib.transforms import offset_copy
 
 from ...config.build_errors import explain_build_errors
 from ...config.run_config import run_config
@@ -23,6 +26,14 @@ from ...weights.backbone import build_model
 Points = tuple[Sequence[float], Sequence[float]]  # the x and y of a curve
 _PANEL_INCHES = (3.3, 2.4)
 _PROBES = (*SCALES, MUTED)
+_LEGEND_INCHES = 0.3
+"""Height of two lines of names below a panel."""
+_LABEL_POINTS = 30
+"""Height of the numbers and the label of the x axis."""
+_LEGEND_CHARACTERS = 42
+"""Characters of 8 points in the width of a panel."""
+_HANDLE_CHARACTERS = 4
+"""Width of a line sample in a legend, with its gaps, in characters."""
 
 
 class CurvePanel(NamedTuple):
@@ -139,9 +150,12 @@ def _draw_panels(panels: Sequence[CurvePanel], x_label: str, title: str = "") ->
     columns = next((n for n in (3, 2, 4) if len(panels) % n != 1), 3)
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
+    width, height = _PANEL_INCHES
+    if any(len(panel.lines) > 1 for panel in panels):
+        height += _LEGEND_INCHES
+
     with matplotlib.rc_context(RC):
-        size = columns * _PANEL_INCHES[0], rows * _PANEL_INCHES[1] + (0.5 if title else 0.2)
-        figure = titled_figure(*size, title)
+        figure = titled_figure(columns * width, rows * height + (0.5 if title else 0.2), title)
         places = figure.subplots(rows, columns, sharex=True, squeeze=False).flat
         for axes, panel in zip_longest(places, panels):
             if panel is None:
@@ -151,11 +165,30 @@ def _draw_panels(panels: Sequence[CurvePanel], x_label: str, title: str = "") ->
                 axes.plot(*points, color=colour, linewidth=1.6, label=label)
             if panel.level is not None:
                 axes.axhline(panel.level, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+
             axes.set_title(panel.title, fontsize=9)
             axes.margins(y=0.18)
             axes.set_ylim(None if axes.dataLim.ymin < 0 else panel.bottom)
-            if len(panel.lines) > 1:
-                axes.legend(fontsize=7, framealpha=0.8, edgecolor="none")
             axes.tick_params(labelbottom=True)
             axes.set_xlabel(x_label)
+            axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
+            if len(panel.lines) > 1:
+                _write_legend(figure, axes, panel.lines)
     return figure
+
+
+def _write_legend(figure: Figure, axes: Axes, labels: Collection[str]) -> None:
+    """Name the curves below the x axis, where they cannot be hidden."""
+    columns = max(1, _LEGEND_CHARACTERS // (max(map(len, labels)) + _HANDLE_CHARACTERS))
+    below_label = offset_copy(axes.transAxes, figure, y=-_LABEL_POINTS, units="points")
+    axes.legend(
+        loc="upper left",
+        bbox_to_anchor=(0, 0),
+        bbox_transform=below_label,
+        ncols=columns,
+        fontsize=8,
+        handlelength=1.2,
+        columnspacing=1.0,
+        borderpad=0,
+        frameon=False,
+    )

@@ -74,7 +74,7 @@ def _what(drawn: DrawnSlot) -> str:
     if drawn.slot.role == "small":
         return f"{drawn.slot.num_views} small views of"
     if drawn.level is None:
-        return "the image in"
+        return "the image at"
     num = drawn.slot.num_patches
     return "1 patch of" if num == 1 else f"{num} patches of"
 

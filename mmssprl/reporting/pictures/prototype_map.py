@@ -118,8 +118,9 @@ def _draw_dots(axes: Axes, points: NDArray[np.float32], counts: NDArray[np.int64
     axes.set_aspect("equal", adjustable="datalim")
     axes.spines[:].set_visible(False)
     axes.margins(0.08)
+    most = counts.max() / counts.sum()
     axes.set_xlabel(
-        f"t-SNE of cosines; a dot's area is its use, {counts.max() / counts.sum():.0%} for the "
+        f"t-SNE of cosines; a dot's area is its use, {100 * most:.0f} % for the "
         "largest; hollow: chosen by none",
         loc="left",
     )

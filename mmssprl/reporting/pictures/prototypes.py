@@ -10,6 +10,7 @@ from ..assignments import Assignments
 NUM_IMAGES = 8
 NUM_PARTS = 3  # patch prototypes by each order
 NUM_EXAMPLES = 8  # of each patch prototype
+_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 def draw_prototype_parts(found: Assignments, prototype: int, *, scale: int = 1) -> Figure:
@@ -22,21 +23,24 @@ def draw_prototype_parts(found: Assignments, prototype: int, *, scale: int = 1) 
     mine = (found.choices(0)[:, 0] == prototype).nonzero()[:, 0].tolist()
     often = found.most_chosen(scale, NUM_PARTS, mine)
     colours = {k: colour for (k, _), colour in zip(often, CATEGORIES, strict=False)}
-    chosen = [(k, f"chosen by {share:.0%} of the patches") for k, share in often]
+    chosen = [(k, f"chosen by {100 * share:.0f} % of the patches") for k, share in often]
     if len(found.model.head.correlation):
         weights = found.model.head.correlation[scale - 1].weight[prototype].detach()  # (K_s,)
         best = weights.argsort(descending=True, stable=True)[:NUM_PARTS].tolist()
-        chosen += [(k, f"weight {weights[k]:.2f} in g_{scale}") for k in best]
+        learner = f"g{scale}".translate(_SUBSCRIPTS)
+        chosen += [(k, f"weight {weights[k]:.2f} in {learner}") for k in best]
 
     shown = found.nearest(0, prototype, min(NUM_IMAGES, len(mine)))
-    rows = [[Tile(_outlined(found, row, scale, colours)) for row, _ in shown]]
+    first = [Tile(_outlined(found, row, scale, colours)) for row, _ in shown]
+    first[0] = first[0]._replace(words="its images, in the colours below")
+    rows = [first]
     for k, words in chosen:
         colour = colours.get(k, INK)
         rows.append(found.tiles(scale, k, NUM_EXAMPLES, f"{k}: {words}", colour))
     share = len(mine) / len(found.indices)
     return draw_grid(
         rows,
-        f"{found.title}: prototype {prototype} of the image ({share:.0%} of "
+        f"{found.title}: prototype {prototype} of the image ({100 * share:.0f} % of "
         f"{len(found.indices):,} images) and its parts at level {scale}",
     )
 

@@ -32,7 +32,7 @@ from ...models.protocol import Region
 from ...pyramid import PyramidLevel, ViewSlot
 from ...registry import MODELS, TRANSFORMS, class_of
 
-_CELL_INCHES = 2.3
+_CELL_INCHES = 2.0
 _GAP = 0.04
 _NAMES = ("V", "V'")
 _SMALL = "#1b9e77"
@@ -187,13 +187,13 @@ def _boxes_tile(pixels: Tensor, drawn: DrawnSlot) -> Tile:
     for boxes, colour in zip(drawn.boxes, colours, strict=True):
         image = outlined(image, boxes, colour)
     title, detail = {
-        "image": ("Image views", f"{px} px"),
-        "small": ("Small views", f"{slot.num_views} of {px} px"),
+        "image": ("Image views", f"crops of {px} px"),
+        "small": ("Small views", f"{slot.num_views} crops of {px} px"),
         "patch": (f"Level {slot.scale}", ""),
     }[slot.role]
     if level := drawn.level:
         sampled = f"{level.num_sampled} of " if level.is_sampled else ""
-        detail = f"{sampled}{level.grid} x {level.grid} patches of {px} px"
+        detail = f"{sampled}{level.grid} x {level.grid} patches, {px} px"
     return Tile(image, title, detail)
 
 

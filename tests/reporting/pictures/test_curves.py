@@ -71,3 +71,12 @@ def test_cosines_to_the_teacher_are_in_one_panel():
 def test_a_negative_cosine_is_in_its_panel():
     (axes,) = draw_health([{"epochs_done": 1.0, "cosine_cells": -0.1}], OF_TEACHER).axes
     assert axes.get_ylim()[0] < -0.1
+
+
+def test_names_of_curves_are_below_them():
+    figure = draw_health(RECORDS, PANELS)
+    figure.draw_without_rendering()
+    *_, axes = figure.axes
+    names = axes.get_legend().get_window_extent()
+    assert names.y1 < axes.xaxis.label.get_window_extent().y0
+    assert names.x1 < figure.bbox.x1

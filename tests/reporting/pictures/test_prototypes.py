@@ -113,10 +113,11 @@ def parts(found):
 
 def test_the_parts_of_a_prototype_are_named(parts):
     words = texts(parts)
-    assert "prototype 1 of the image (40% of 5 images)" in words
-    assert f"{GREEN}: chosen by 75% of the patches" in words
-    assert f"{BLUE}: chosen by 25% of the patches" in words
-    assert "3: weight 0.90 in g_1" in words
+    assert "its images, in the colours below" in words
+    assert "prototype 1 of the image (40 % of 5 images)" in words
+    assert f"{GREEN}: chosen by 75 % of the patches" in words
+    assert f"{BLUE}: chosen by 25 % of the patches" in words
+    assert "3: weight 0.90 in g₁" in words
 
 
 def test_the_parts_of_a_prototype_are_outlined_in_their_colours(parts):

@@ -72,7 +72,7 @@ class TestDrawViews:
         text = views.read_text().replace("patch_px=20", "patch_px=20, num_sampled=3")
         views.write_text(text)
         tile = draw_views(views, image).axes[-5]
-        assert tile.texts[0].get_text() == "3 of 3 x 3 patches of 20 px"
+        assert tile.texts[0].get_text() == "3 of 3 x 3 patches, 20 px"
 
     def test_the_command_does_not_replace_its_picture(self, tmp_path, views, image):
         out = tmp_path / "out.png"
@@ -92,7 +92,7 @@ def test_a_method_without_levels_or_terms_is_drawn_without_them(method, rows):
 def test_the_method_has_the_numbers_of_the_config(views):
     (axes,) = draw_method(Config.fromfile(views), ramp()).axes
     texts = [text.get_text() for text in axes.texts]
-    for s, (what, num) in enumerate((("image in 32", 20), ("4 patches", 10), ("9 patches", 10))):
+    for s, (what, num) in enumerate((("image at 32", 20), ("4 patches", 10), ("9 patches", 10))):
         assert [text for text in texts if text.startswith(f"s = {s}:") and what in text]
         assert [text for text in texts if f"$C_{s}$: {num}" in text]
     assert {"$g_1$", "$g_2$"} <= set(texts)
