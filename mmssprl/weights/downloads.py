@@ -36,6 +36,7 @@ def supervised_state(depth: int) -> dict[str, Tensor]:
         raise UserValueError(
             f"torchvision has no supervised weights of a {name}; give a file or 'random'."
         )
+
     entry = _entry(name)
     file = _cached(entry.url)
     was_cached = file.is_file()
