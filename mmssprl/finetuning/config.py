@@ -58,10 +58,10 @@ def set_numbers(
         "batch": (f"{counted(batch, 'image')} x {counted(num_devices, 'device')}", why_batch),
         "epochs": (f"{epochs}, {counted(num_steps, 'update')}", why_epochs),
         "optimizer": _set_optimizer(cfg, weights, asked, num_steps),
-        "backbone": ("frozen", "as asked")
-        if asked.freeze
-        else ("trained", "--freeze keeps its weights"),
+        "backbone": ("trained", "--freeze keeps its weights"),
     }
+    if asked.freeze:
+        rows["backbone"] = ("frozen", "as asked")
 
     val_interval = max(1, epochs // 5)  # about five validations, the last one after the last epoch
     cfg.train_cfg.update(max_epochs=epochs, val_interval=val_interval)
