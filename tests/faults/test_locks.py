@@ -38,6 +38,7 @@ WRITING = (
 def holding(folder):
     """Let another process hold the locks of a run and of two files in a folder; yield it."""
     write_config(folder)
+    (folder / "images").mkdir(exist_ok=True)
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     words = [sys.executable, "-c", HOLDER]
     with subprocess.Popen(

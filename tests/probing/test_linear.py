@@ -136,8 +136,12 @@ def result_of(weights, score, interval):
     ],
 )
 def test_the_best_weights_are_proposed_unless_random_ones_may_be_as_good(
-    results, best, words, monkeypatch, capsys
+    results, best, words, tmp_path, monkeypatch, capsys
 ):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        (tmp_path / name).touch()
+    (tmp_path / "data").mkdir()
     found = [result_of(*each) for each in results]
     monkeypatch.setattr("mmssprl.probing.linear.probe_all", lambda *_: found)
     assert main(["probe", *(each.weights for each in found), "data"]) == 0
