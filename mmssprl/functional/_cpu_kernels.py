@@ -17,14 +17,7 @@ import numpy as np
 from numba import njit
 from numpy import ndarray as Array
 
-from .photometric_params import (
-    BRIGHTNESS,
-    CONTRAST,
-    GRAY_WEIGHTS,
-    HUE,
-    SATURATION,
-    SOLARIZE_FROM,
-)
+from .photometric_params import BRIGHTNESS, CONTRAST, GRAY_WEIGHTS, HUE, SATURATION, SOLARIZE_FROM
 
 _BLOCK_PIXELS = 1024  # 12 KiB
 _GROUP = 7  # taps added at a time; a blur up to sigma 1.41 has no more
@@ -65,6 +58,17 @@ def _load(
 
 
 @_fast
+def _load_sample(source: tuple, n: int, y: int, flip: bool, line: Array, rgb: _RGB) -> None:
+    """Fill ``rgb`` with the rows of sample ``n`` from ``y`` on, in [0, 1]."""
+    levels, values, starts, row, _ = source
+    start = starts[n] + y * row
+    if levels.size > 0:
+        _load(levels, start, row, _LEVEL, flip, line, rgb)
+    else:
+        _load(values, start, row, _ONE, flip, line, rgb)
+
+
+@_fast
 def _store(rgb: _RGB, scale: Array, shift: Array, out: Array) -> None:
     """Write ``rgb * scale + shift``, pixel by pixel, to ``out``, which starts at the block."""
     r, g, b = rgb
@@ -85,9 +89,11 @@ def _brighten_(rgb: _RGB, factor: np.float32) -> None:
 
 
 @_fast
-def _contrast(source: Array, factor: np.float32, lift: np.float32, out: Array) -> None:
-    for i in range(out.size):
-        out[i] = min(max(source[i] * factor + lift, _ZERO), _ONE)
+def _contrast(source: Array, here: slice, factor: np.float32, lift: np.float32, rgb: _RGB) -> None:
+    for c in range(3):
+        plane, out = source[c, here], rgb[c]
+        for i in range(out.size):
+            out[i] = min(max(plane[i] * factor + lift, _ZERO), _ONE)
 
 
 @_fast
@@ -145,6 +151,16 @@ def _gray_sum(rgb: _RGB) -> np.float32:
 
 
 @_fast
+def _contrast_step(order: Array, factor: np.float32) -> int:
+    """Return the place of contrast among the steps of a sample; 4 if it changes nothing."""
+    found = 4
+    for k in range(4):
+        if order[k] == CONTRAST and factor != _ONE:
+            found = k
+    return found
+
+
+@_fast
 def _jitter_(rgb: _RGB, order: Array, factors: Array, first: int, last: int) -> None:
     """Apply the steps ``first`` to ``last - 1`` of a sample, except for contrast."""
     for k in range(first, last):
@@ -178,41 +194,47 @@ def _weigh(source: Array, start: int, step: int, weights: Array, out: Array) -> 
 
 
 @_fast
-def _blur_rows(source: Array, pad: int, weights: Array, reach: int, width: int, out: Array) -> None:
-    """Blur the rows of a block into ``out``. ``source`` has ``pad`` extra pixels at both ends."""
+def _blur_rows(
+    block: Array, pad: int, weights: Array, reach: int, width: int, plane: Array, here: slice
+) -> None:
+    """Blur the rows of a block into ``plane``. It has ``pad`` extra pixels at both ends."""
     taps = min(width, 6 * reach + 1)
     edge = 3 * reach if taps < width else width
-    if taps < width:
-        # Over the whole block at once. This mixes rows only near their ends, overwritten below.
-        _weigh(source, pad - edge, np.int64(1), weights[edge, :taps], out)
-    for y in range(0, out.size, width):
-        line, target = source[pad + y : pad + y + width], out[y : y + width]
-        for x in range(edge):
-            total, mirrored = _ZERO, _ZERO
-            for j in range(taps):
-                total += weights[x, j] * line[np.uintp(j)]
-                mirrored += weights[x, j] * line[np.uintp(width - 1 - j)]
-            target[x] = total
-            target[np.uintp(width - 1 - x)] = mirrored
+    for c in range(3):
+        source, out = block[c], plane[c, here]
+        if taps < width:
+            # Over the whole block at once. This mixes rows only near their ends, overwritten below.
+            _weigh(source, pad - edge, np.int64(1), weights[edge, :taps], out)
+        for y in range(0, out.size, width):
+            line, target = source[pad + y : pad + y + width], out[y : y + width]
+            for x in range(edge):
+                total, mirrored = _ZERO, _ZERO
+                for j in range(taps):
+                    total += weights[x, j] * line[np.uintp(j)]
+                    mirrored += weights[x, j] * line[np.uintp(width - 1 - j)]
+                target[x] = total
+                target[np.uintp(width - 1 - x)] = mirrored
 
 
 @_fast
 def _blur_columns(
-    source: Array, weights: Array, reach: int, first: int, width: int, out: Array
+    plane: Array, weights: Array, reach: int, first: int, width: int, rgb: _RGB
 ) -> None:
-    """Blur the columns of a plane into ``out``, the rows from ``first`` on."""
-    height, last, y = source.size // width, first + out.size // width, first
+    """Blur the columns of ``plane`` into ``rgb``, the rows from ``first`` on."""
+    height, last = plane.shape[1] // width, first + rgb[0].size // width
     taps = min(height, 6 * reach + 1)
     edge = 3 * reach if taps < height else height
-    while y < last:
-        stop, row, begin, step = y + 1, y, 0, width
-        if edge <= y < height - edge:
-            stop, row, begin = min(last, height - edge), edge, (y - edge) * width
-        elif y >= edge:
-            row, begin, step = height - 1 - y, (height - 1) * width, -width
-        target = out[(y - first) * width : (stop - first) * width]
-        _weigh(source, begin, step, weights[row, :taps], target)
-        y = stop
+    for c in range(3):
+        y = first
+        while y < last:
+            stop, row, begin, step = y + 1, y, 0, width
+            if edge <= y < height - edge:
+                stop, row, begin = min(last, height - edge), edge, (y - edge) * width
+            elif y >= edge:
+                row, begin, step = height - 1 - y, (height - 1) * width, -width
+            target = rgb[c][(y - first) * width : (stop - first) * width]
+            _weigh(plane[c], begin, step, weights[row, :taps], target)
+            y = stop
 
 
 def _augment(source: tuple, changes: tuple, target: tuple, first: int, last: int) -> None:
@@ -222,7 +244,7 @@ def _augment(source: tuple, changes: tuple, target: tuple, first: int, last: int
     skips costs nothing and changes no bit.
     """
     # Unpacked once, so that the loops below read plain variables.
-    levels, values, starts, row, (height, width) = source
+    height, width = source[4]
     flip, order, factors, gray, reach, row_weights, column_weights, solarize = changes
     out, scale, shift = target
     area, rows = height * width, max(1, _BLOCK_PIXELS // width)
@@ -230,11 +252,10 @@ def _augment(source: tuple, changes: tuple, target: tuple, first: int, last: int
     block = np.zeros((3, slack + rows * width + slack), np.float32)
     # Only for steps that need the whole image. All others work within the block.
     plane, line = np.empty((3, area), np.float32), np.empty(width, np.float32)
+
     for n in range(first, last):
-        contrast, lift, total, contrast_at = factors[n, CONTRAST], _ZERO, 0.0, 4
-        for k in range(4):
-            if order[n, k] == CONTRAST and contrast != _ONE:
-                contrast_at = k
+        contrast, lift, total = factors[n, CONTRAST], _ZERO, 0.0
+        contrast_at = _contrast_step(order[n], contrast)
         has_contrast, blurred = contrast_at < 4, reach[n] > 0
         # Stage 0 ends before contrast, which needs the mean of the whole image. Stage 1 ends with
         # the blur of the rows. Stage 2 starts with the blur of the columns, which needs all rows.
@@ -249,17 +270,12 @@ def _augment(source: tuple, changes: tuple, target: tuple, first: int, last: int
                 at, store = (here, plane) if stage == 0 else (there, block)
                 rgb = (store[0, at], store[1, at], store[2, at])
                 if stage == 2:
-                    for c in range(3):
-                        _blur_columns(plane[c], column_weights[n], reach[n], y, width, rgb[c])
+                    _blur_columns(plane, column_weights[n], reach[n], y, width, rgb)
                 else:
-                    start = starts[n] + y * row
                     if resume:
-                        for c in range(3):
-                            _contrast(plane[c, here], contrast, lift, rgb[c])
-                    elif levels.size > 0:
-                        _load(levels, start, row, _LEVEL, flip[n], line, rgb)
+                        _contrast(plane, here, contrast, lift, rgb)
                     else:
-                        _load(values, start, row, _ONE, flip[n], line, rgb)
+                        _load_sample(source, n, y, flip[n], line, rgb)
                     step, stop = (contrast_at + 1, 4) if resume else (0, contrast_at)
                     _jitter_(rgb, order[n], factors[n], step, stop)
                     if stage == 0:
@@ -268,9 +284,7 @@ def _augment(source: tuple, changes: tuple, target: tuple, first: int, last: int
                     if gray[n]:
                         _gray_(rgb)
                     if blurred:
-                        for c in range(3):
-                            weights, out_rows = row_weights[n], plane[c, here]
-                            _blur_rows(block[c], slack, weights, reach[n], width, out_rows)
+                        _blur_rows(block, slack, row_weights[n], reach[n], width, plane, here)
                         continue
                 if solarize[n]:
                     _solarize_(rgb)
