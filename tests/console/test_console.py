@@ -9,6 +9,7 @@ import pytest
 from mmengine.logging import MMLogger, print_log
 from pycocotools.coco import COCO
 
+from mmssprl.console import quiet
 from mmssprl.console.log_line import LogLine
 from mmssprl.console.messages import message_for_user
 from mmssprl.console.quiet import import_quietly, keep_off_console, quiet_console, say
@@ -60,6 +61,28 @@ def test_logs_of_packages_reach_only_the_file(log):
     assert all(re.search(text, line) for text, line in zip(expected, lines, strict=True))
     counts = {"lr: 1e-3": 1, "epoch 1.00/8": 0, "Config: ": 1, "photo.jpg": 1}
     assert {text: file.read_text().count(text) for text in counts} == counts
+
+
+@pytest.fixture
+def cleared(monkeypatch):
+    """Counts how often the live line was erased for another line."""
+    found = []
+    monkeypatch.setattr(quiet, "clear_live_line", lambda: found.append(1))
+    return found
+
+
+def test_a_shown_line_of_a_log_erases_the_live_line(log, cleared):
+    logger, *_ = log
+    keep_off_console(logger)
+    tell(logger, "Config: model = dict()")  # for the file only
+    assert cleared == []
+    logger.info("photo.jpg is empty")
+    assert cleared == [1]
+
+
+def test_what_a_command_says_erases_the_live_line(cleared, capsys):
+    say("config: a.py")
+    assert cleared == [1]
 
 
 def test_warnings_that_a_user_can_act_on_are_shown_alone(warned):

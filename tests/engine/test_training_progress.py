@@ -1,9 +1,14 @@
+import re
+import time
 from types import SimpleNamespace
 
 import pytest
+from helpers.engine.toy_run import ToyData, write_config
 from mmengine.runner import EpochBasedTrainLoop
 
+from mmssprl.console import live_line
 from mmssprl.engine import training_progress
+from mmssprl.engine.launch import launch, prepare_train_config
 from mmssprl.engine.training_progress import TrainingProgress
 
 
@@ -70,3 +75,24 @@ def test_other_loops_count_steps(progress, runner, clock):
     runner.train_dataloader.batch_size = None
     runner.iter, clock.s = 14, 101.0
     assert progress.text() == "step 14 of 40  4.00 steps/s  6 s left"
+
+
+def test_a_training_shows_its_progress(tmp_path, monkeypatch, capsys):
+    """Without a terminal there is a line as soon as one is due."""
+    monkeypatch.setattr(live_line, "_LEAST_S", 0.01)
+    monkeypatch.setattr(live_line, "rarer_s", lambda *_: 0.0)
+    monkeypatch.setattr(ToyData, "__getitem__", slow(ToyData.__getitem__))
+    config = write_config(tmp_path)
+    launch(prepare_train_config(config, work_dir=tmp_path / "run"), "train")
+    shown = capsys.readouterr().err
+    assert re.search(r"^epoch 0\.[257]\d?/1  .* images/s  \d+ s left, \d+ s$", shown, re.MULTILINE)
+
+
+def slow(function):
+    """Return a function that takes 20 ms longer."""
+
+    def slowed(*given):
+        time.sleep(0.02)
+        return function(*given)
+
+    return slowed
