@@ -16,6 +16,8 @@ from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
 from torch import Tensor
 
+from mmssprl.weights.names import to_detectron2
+
 from .data import IMAGE_PX, Scenes
 
 State = Mapping[str, Tensor]
@@ -50,6 +52,22 @@ def of_torchvision(example: ModuleType, weights: str, scenes: Scenes, folder: Pa
     target = {"boxes": torch.tensor([[10.0, 10.0, 60.0, 60.0]]), "labels": torch.tensor([1])}
     _finite(example.train_step(network, images, [target, copy.deepcopy(target)]))
     return state
+
+
+def of_detectron2(example: ModuleType, weights: str, scenes: Scenes, folder: Path) -> State:
+    """Take a step in detectron2's trainer; return the tensors under our names."""
+    from detectron2.structures import Boxes, Instances
+
+    network = example.load(weights, "cpu")
+    theirs = copied(network.backbone.bottom_up.state_dict())
+    boxes = Boxes(torch.tensor([[10.0, 10.0, 60.0, 60.0]]))
+    size = IMAGE_PX, IMAGE_PX
+    objects = Instances(size, gt_boxes=boxes, gt_classes=torch.tensor([1]))
+    image = torch.randint(256, (3, *size), dtype=torch.uint8)
+    example.train_step(network, [{"image": image, "instances": objects}])
+
+    names = {name: to_detectron2(name) for name in torch.load(weights, weights_only=True)}
+    return {name: theirs[other] for name, other in names.items() if other is not None}
 
 
 def of_smp(example: ModuleType, weights: str, scenes: Scenes, folder: Path) -> State:
