@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import torch
 
-from ..console.live_line import at_work
+from ..console.live_line import at_work, clear_live_line
 from ..console.wording import counted
 from ..errors import UserRuntimeError
 from ..system.environment import usable_cores
@@ -99,17 +99,18 @@ def execute_runs(
     pool = ThreadPoolExecutor(jobs.num)  # threads that wait for the processes of the runs
     try:
         left = {pool.submit(do, run): run for run in missing}
-        while left:
-            with at_work(now):
+        with at_work(now):  # around all runs, so that its lines become rarer
+            while left:
                 done = wait(left, return_when=FIRST_COMPLETED).done
-            for future in [future for future in left if future in done]:  # in their order
-                run = left.pop(future)
-                outcome = outcomes[run] = future.result()
-                seconds.append(outcome.seconds)
-                number = f"{len(seconds):{len(str(len(missing)))}}/{len(missing)}"
-                minutes = fmean(seconds) * len(left) / jobs.num / 60
-                log(f"[{number}] {_result_line(run, outcome)}; about {minutes:.0f} min left")
-                ended({run: outcomes[run] for run in runs if run in outcomes})
+                for future in [future for future in left if future in done]:  # in their order
+                    run = left.pop(future)
+                    outcome = outcomes[run] = future.result()
+                    seconds.append(outcome.seconds)
+                    number = f"{len(seconds):{len(str(len(missing)))}}/{len(missing)}"
+                    minutes = fmean(seconds) * len(left) / jobs.num / 60
+                    clear_live_line()
+                    log(f"[{number}] {_result_line(run, outcome)}; about {minutes:.0f} min left")
+                    ended({run: outcomes[run] for run in runs if run in outcomes})
     finally:
         pool.shutdown(cancel_futures=True)
     return {run: outcomes[run] for run in runs}

@@ -1,4 +1,5 @@
 import re
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from threading import Barrier
 
@@ -47,6 +48,14 @@ def test_a_failure_costs_that_run_alone(make):
     with pytest.raises(RuntimeError, match=r"the table: 1 run of 2 failed\. .* below zero\. Fix"):
         execute.require_all("the table", dict(zip("ab", outcomes, strict=True)))
     execute.require_all("the table", {"b": outcomes[1]})
+
+
+def test_all_runs_share_a_live_line(make, monkeypatch):
+    """Its time goes on from run to run, so that lines become rarer."""
+    begun = []
+    monkeypatch.setattr(execute, "at_work", lambda what: begun.append(what) or nullcontext())
+    run_all(make("a"), make("b"), make("c"))
+    assert len(begun) == 1
 
 
 def test_a_damaged_result_is_made_again(make):
