@@ -19,13 +19,23 @@ def data_uri(picture: Figure | Image.Image, kind: Literal["jpeg", "svg"]) -> str
     if isinstance(picture, Image.Image):
         picture.save(buffer, kind, quality=80)
     else:
-        options: Any = {"dpi": _FIGURE_DPI, "bbox_inches": "tight", "pad_inches": 0.03}
+        _lay_out(picture)
+        options: Any = {"dpi": _FIGURE_DPI}
         if kind == "svg":  # equal figures give equal pages
             options["metadata"] = {"Date": None}
         with matplotlib.rc_context({"svg.hashsalt": "mmssprl"}):
             picture.savefig(buffer, format=kind, **options)
     mime = "image/svg+xml" if kind == "svg" else "image/jpeg"
     return f"data:{mime};base64,{b64encode(buffer.getvalue()).decode()}"
+
+
+def _lay_out(figure: Figure) -> None:
+    """Place the parts of a figure, because savefig with a layout draws everything twice."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        figure.set_dpi(_FIGURE_DPI)
+        engine.execute(figure)
+        figure.set_layout_engine(None)
 
 
 def embedded(value: Any) -> Any:
