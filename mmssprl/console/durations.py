@@ -1,4 +1,4 @@
-"""Durations as text."""
+"""Durations and rates as text."""
 
 import re
 
@@ -15,6 +15,12 @@ def format_hours(hours: float) -> str:
     if hours < 1.5:
         return f"{round(hours * 60)} min"
     return f"{hours:.1f} h" if hours < 10 else f"{hours:,.0f} h"
+
+
+def format_rate(per_second: float, noun: str = "") -> str:
+    """Return a rate with about two digits: ``31/s``, ``2.5 images/s``."""
+    digits = 1 if per_second < 10 else 0
+    return f"{per_second:,.{digits}f}{noun and f' {noun}'}/s"
 
 
 def parse_duration(text: str, name: str) -> float:

@@ -95,9 +95,9 @@ def innermost(*, has_line: bool) -> Iterator[_Work]:
 def _is_due(start_s: float) -> bool:
     """Whether a line of progress is due for work that started at ``start_s``."""
     now_s = time.monotonic()
-    least_s = _QUIET_S if _is_terminal() else rarer_s(now_s - start_s, _LEAST_S)
-    first_s = 0.0 if _is_terminal() else start_s
-    return now_s - max(first_s, _newest_line_s) >= least_s
+    if _is_terminal():
+        return now_s - _newest_line_s >= _QUIET_S
+    return now_s - max(start_s, _newest_line_s) >= rarer_s(now_s - start_s, _LEAST_S)
 
 
 def _print_progress(text: str, elapsed_s: float) -> None:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from .durations import format_hours
+from .durations import format_hours, format_rate
 
 _SLOW_LOADER = 0.1
 """Share of a step's time; the line shows longer waits for images."""
@@ -39,7 +39,7 @@ def console_line(values: Mapping[str, float], max_epochs: int, chance: str) -> s
     rate = values.get("images_per_second")
     waiting = values.get("data_time", 0) / (values.get("time") or 1)
     tail = [
-        f"{rate:,.{1 if rate < 10 else 0}f} images/s" if rate is not None else "",
+        format_rate(rate, "images") if rate is not None else "",
         f"data wait {waiting:.0%}" if waiting >= _SLOW_LOADER else "",
         f"{values['memory'] * 2**20 / 1e9:.1f} GB" if "memory" in values else "",
         f"{format_hours(values['eta'] / 3600)} left" if values.get("eta") else "",

@@ -17,7 +17,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from .durations import format_hours
+from .durations import format_hours, format_rate
 from .live_line import at_work, innermost
 
 Item = TypeVar("Item")
@@ -59,12 +59,7 @@ class _RateColumn(ProgressColumn):
     def render(self, task: Task) -> Text:
         """Return the rate of the last seconds, or nothing."""
         speed = task.finished_speed or task.speed
-        return Text(_rate(speed) if speed else "")
-
-
-def _rate(per_second: float) -> str:
-    digits = 1 if per_second < 10 else 0
-    return f"{per_second:,.{digits}f}/s"
+        return Text(format_rate(speed) if speed else "")
 
 
 def _in_lines(items: Iterable[Item], description: str, total: int | None) -> Iterator[Item]:
@@ -76,7 +71,7 @@ def _in_lines(items: Iterable[Item], description: str, total: int | None) -> Ite
         if total and number:  # a slow first item gives no estimate
             elapsed_s = time.monotonic() - start_s
             left = format_hours(elapsed_s * (total / number - 1) / 3600)
-            text += f", {_rate(number / elapsed_s)}, about {left} left"
+            text += f", {format_rate(number / elapsed_s)}, about {left} left"
         return text
 
     with at_work(line):

@@ -7,7 +7,7 @@ from typing import Any
 from mmengine.hooks import Hook
 from mmengine.runner import EpochBasedTrainLoop, Runner
 
-from ..console.durations import format_hours
+from ..console.durations import format_hours, format_rate
 from ..console.log_line import epoch_head
 
 _WINDOW_S = 60.0
@@ -66,5 +66,4 @@ def _rate(runner: Runner, steps_per_s: float) -> str:
     batch_size = runner.train_dataloader.batch_size  # None with a batch sampler
     if batch_size is None:
         return f"{steps_per_s:,.2f} steps/s"
-    rate = steps_per_s * batch_size * runner.world_size
-    return f"{rate:,.{1 if rate < 10 else 0}f} images/s"
+    return format_rate(steps_per_s * batch_size * runner.world_size, "images")

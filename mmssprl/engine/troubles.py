@@ -222,7 +222,7 @@ def diagnose(run: str | Path, records: Sequence[Record] | None = None) -> Diagno
 
 
 def _progress(run: Path, records: Sequence[Record]) -> str:
-    """Return the epochs that are done, and the images seen if the run has recorded its images."""
+    """Return the epochs that are done, and the number of images if the run has recorded it."""
     last = records[-1]
     # The log's last line is up to an interval before the last step.
     interval = last["progress"] - (records[-2]["progress"] if len(records) > 1 else 0.0)

@@ -21,6 +21,7 @@ from .photometric_params import IDENTITY, ColorJitterParams, PhotometricParams
 _PARTS_PER_THREAD = 4  # samples differ in cost, and more parts balance the threads
 # Numba raises these if its cache is unreadable or damaged, or the disk is full.
 _BAD_CACHE = (OSError, EOFError, pickle.UnpicklingError)
+# Numba's caches on disk name the three classes below: with another name they cannot be read.
 
 
 class Source(NamedTuple):

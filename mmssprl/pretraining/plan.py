@@ -56,7 +56,7 @@ class SeenImages(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Planner:
+class RecipePlanner:
     """Proposes recipes for images and devices."""
 
     asked: PretrainOptions
@@ -96,7 +96,7 @@ def plan_pretraining(
     asked = named_weights(asked)
     budget_s = _seconds_of_budget(asked)
     seen = look_at_images(source, asked)
-    planner = Planner(asked, seen, choose_gpus(asked.gpus), training_threads())
+    planner = RecipePlanner(asked, seen, choose_gpus(asked.gpus), training_threads())
     recipe = planner.propose(asked.epochs)
     # Before anything is printed, because the teacher may be missing or unsuitable.
     hook = find_hook(recipe.cfg, "TeacherHook")

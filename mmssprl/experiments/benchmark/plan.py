@@ -41,7 +41,7 @@ class BenchmarkPlan:
 
 
 @dataclass
-class Planner:
+class BenchmarkPlanner:
     """Plans the runs of a benchmark, and collects their configs."""
 
     asked: BenchmarkOptions

@@ -17,7 +17,7 @@ from ..experiment import Experiment
 from ..options import BenchmarkOptions
 from ..report import Files
 from ..run import RunOutcome
-from .plan import BenchmarkPlan, Planner
+from .plan import BenchmarkPlan, BenchmarkPlanner
 from .protocols import (
     DATA_PREFIX,
     WORDS,
@@ -85,7 +85,7 @@ class Benchmark(Experiment[TransferRun]):
         self, data: Path, *, writes: bool = True, may_lack_data: bool = False
     ) -> BenchmarkPlan:
         """Plan the runs on a folder of all data, and write their configs."""
-        planner = Planner(self.asked, self.work_dir, data, may_lack_data)
+        planner = BenchmarkPlanner(self.asked, self.work_dir, data, may_lack_data)
         plan = planner.plan(self.protocols, self.rows)
         if writes:
             planner.write_configs()
