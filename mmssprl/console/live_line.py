@@ -52,13 +52,15 @@ def clear_live_line() -> None:
 
 
 @contextmanager
-def at_work(what: Callable[[], str] | str) -> Iterator[None]:
+def at_work(what: Callable[[], str] | str, *, logs: bool = False) -> Iterator[None]:
     """Show on stderr how long work has taken, and what is done now.
 
     A terminal updates one line every second. Other streams get a line after nine seconds without
-    any other line, later after a tenth of the time so far, at most every five minutes. A terminal
+    any other line, later after a tenth of the time so far, at most every five minutes. Work that
+    ``logs`` has lines of its own at this pace; there a line comes after twice the time. A terminal
     that is closed meanwhile is ignored.
     """
+    patience = 2.0 if logs else 1.0
     has_ended = Event()
     start_s = time.monotonic()
 
@@ -66,7 +68,7 @@ def at_work(what: Callable[[], str] | str) -> Iterator[None]:
         while not has_ended.wait(min(1.0, _LEAST_S)):
             elapsed_s = time.monotonic() - start_s
             with _lock, suppress(OSError):  # of a file that ``what`` reads
-                if work is _shown[-1] and _is_due(start_s):
+                if work is _shown[-1] and _is_due(start_s, patience):
                     _print_progress(what if isinstance(what, str) else what(), elapsed_s)
 
     with innermost(has_line=True) as work:
@@ -92,12 +94,12 @@ def innermost(*, has_line: bool) -> Iterator[_Work]:
         _shown.remove(work)
 
 
-def _is_due(start_s: float) -> bool:
+def _is_due(start_s: float, patience: float) -> bool:
     """Whether a line of progress is due for work that started at ``start_s``."""
     now_s = time.monotonic()
     if _is_terminal():
         return now_s - _newest_line_s >= _QUIET_S
-    return now_s - max(start_s, _newest_line_s) >= rarer_s(now_s - start_s, _LEAST_S)
+    return now_s - max(start_s, _newest_line_s) >= patience * rarer_s(now_s - start_s, _LEAST_S)
 
 
 def _print_progress(text: str, elapsed_s: float) -> None:

@@ -166,7 +166,7 @@ def launch(
     progress = TrainingProgress()
     shown: AbstractContextManager[None] = nullcontext()
     if task == "train" and keep_record and is_first_process():
-        shown = at_work(progress.text)
+        shown = at_work(progress.text, logs=True)
         hooks = (*hooks, progress)
     stopped: StoppedError | None = None
     lock = hold_work_dir(cfg.work_dir, writes=task == "train" and is_first_process())

@@ -62,6 +62,14 @@ def test_a_line_is_not_due_after_another_line(capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize(("logs", "shown"), [(False, True), (True, False)])
+def test_a_line_of_work_that_logs_comes_after_twice_the_time(logs, shown, capsys, monkeypatch):
+    monkeypatch.setattr(live_line, "rarer_s", lambda *_: 0.4)
+    with at_work("training", logs=logs):
+        time.sleep(0.6)
+    assert bool(capsys.readouterr().err) == shown
+
+
 def test_only_the_innermost_work_is_shown(capsys):
     with at_work("outer"), at_work("inner"):
         time.sleep(0.3)
