@@ -53,7 +53,10 @@ def announce(what: str, runs: Sequence[Run], log: Log, *, each: bool = False) ->
     missing = [run for run in runs if not run.is_complete]
     log(f"{what}: {len(runs)}, {len(runs) - len(missing)} of them complete")
     if num := sum(run.result_file.exists() for run in missing):
-        log(f"made with other settings, will run again: {num} of them")
+        changed = dict.fromkeys(name for run in missing for name in run.changed_settings())
+        names = f" ({', '.join(changed)})" if changed else ""
+        log(f"made with other settings{names}, will run again: {num} of them")
+        log("  their folders are kept, renamed to NAME.replaced-1")
     if each:
         for run in runs:
             log(f"  {run.name}: {'to do' if run in missing else 'complete'}")

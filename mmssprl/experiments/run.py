@@ -4,11 +4,11 @@ import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +74,8 @@ class Run:
 
     ``commands`` run in order; they end when this process does, even if it is killed, and each
     resumes where it was stopped. The last one writes the file ``measures``, unless that is "".
-    ``inputs`` are written to settings.json for the commands to read; a folder with others is
-    emptied first. A result counts only if it was made with equal ``settings``.
+    ``inputs`` are written to settings.json for the commands to read; a folder with others is first
+    renamed to NAME.replaced-1. A result counts only if it was made with equal ``settings``.
     """
 
     name: str  # in lines of progress
@@ -107,11 +107,21 @@ class Run:
 
     def kept(self) -> RunOutcome | None:
         """Return the outcome of an earlier call; None if missing, damaged or of other settings."""
+        found = self._earlier()
+        return found if found and found.settings == self.settings else None
+
+    def changed_settings(self) -> list[str]:
+        """Return the names of the settings that an earlier result has with other values."""
+        found = self._earlier()
+        before = found.settings if found else self.settings
+        names = {**before, **self.settings}
+        return [name for name in names if before.get(name) != self.settings.get(name)]
+
+    def _earlier(self) -> RunOutcome | None:
         try:
-            found = RunOutcome(**read_json(self.result_file))
+            return RunOutcome(**read_json(self.result_file))
         except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):
             return None
-        return found if found.settings == self.settings else None
 
     def keep(self, outcome: RunOutcome) -> None:
         """Write the result file."""
@@ -125,12 +135,18 @@ class Run:
             text = json.dumps(self.inputs, indent=2, sort_keys=True) + "\n"
             file = self.folder / SETTINGS
             if not (file.exists() and file.read_text() == text):
-                shutil.rmtree(self.folder)
-                self.folder.mkdir()
+                self._set_aside()
                 write_whole(file, text)
         if not self.measured_file.is_file():
             self.run_commands(threads, gpus)
         return self.read(read_json(self.measured_file)) if self.measures else {}
+
+    def _set_aside(self) -> None:
+        """Rename the folder, unless it is empty, and begin a new one: its weights took time."""
+        if any(self.folder.iterdir()):
+            names = (self.folder.with_name(f"{self.folder.name}.replaced-{n}") for n in count(1))
+            self.folder.rename(next(name for name in names if not name.exists()))
+            self.folder.mkdir()
 
     def run_commands(self, threads: int, gpus: str) -> None:
         """Run the commands in order, on ``gpus`` if given; a failure's reason is its last line."""

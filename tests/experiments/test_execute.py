@@ -72,9 +72,10 @@ def test_each_state_of_a_run_is_announced(make):
     runs[2] = replace(runs[2], settings={"n": 4})
     lines = []
     execute.announce("runs", runs, lines.append, each=True)
-    again = "made with other settings, will run again: 1 of them"
+    again = "made with other settings (n), will run again: 1 of them"
+    kept = "  their folders are kept, renamed to NAME.replaced-1"
     names = ["  a: complete", "  b: to do", "  c: to do"]
-    assert lines == ["runs: 3, 1 of them complete", again, *names]
+    assert lines == ["runs: 3, 1 of them complete", again, kept, *names]
 
 
 def test_time_left_is_the_mean_of_what_has_run(make, monkeypatch):

@@ -1,6 +1,7 @@
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from pycocotools.coco import COCO
@@ -39,6 +40,17 @@ def test_what_was_measured_is_not_measured_again(make):
         assert run.work(1) == {"mAP": 0.5}
         assert run.is_complete
     assert run.log_file.read_text().count("measured") == 1
+
+
+def test_a_run_with_other_inputs_keeps_the_old_folder(make):
+    run = make()
+    for seed in range(3):
+        replace(run, inputs={"seed": seed}).work(1)
+        (run.folder / "epoch_9.pth").write_text(f"weights of seed {seed}")
+    old = [run.folder.with_name(f"run.replaced-{n}") for n in (1, 2)]
+    kept = [(folder / "epoch_9.pth").read_text() for folder in (*old, run.folder)]
+    assert kept == [f"weights of seed {seed}" for seed in range(3)]
+    assert run.log_file.read_text() == "measured\n"
 
 
 @pytest.mark.parametrize(
