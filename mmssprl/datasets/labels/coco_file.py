@@ -13,8 +13,9 @@ from ...errors import UserFileNotFoundError, UserValueError
 from .agreement import differing
 from .coco_boxes import check_boxes
 from .files import Files
-from .labelled_images import LabelledImage, Object, Splits, image_of_objects, split_of
+from .labelled_images import LabelledImage, Object, Splits, image_of_objects
 from .object_masks import box_around, without_slivers
+from .split_names import split_of
 
 TITLE = "COCO"
 _OWN_FILES = [

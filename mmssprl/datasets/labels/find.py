@@ -1,5 +1,6 @@
 """Find the layout of labelled images, and read them."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from .labelled_images import (
     Object,
     Splits,
     all_images,
+    by_folder,
     choose_splits,
     image_of_objects,
     joined,
@@ -28,6 +30,8 @@ from .split_lists import with_lists
 
 DEFAULT_VAL_SHARE = 0.2
 _OF_OBJECTS = (coco_file, voc, yolo)
+_WITH_FOLDERS = (voc, yolo, masks)
+"""Layouts with splits named by the folders of images."""
 _BACKGROUND = "background"
 _MASKS = (
     "label images (PNGs of class indices) in a folder named masks, labels, annotations or "
@@ -84,6 +88,9 @@ def find_labels(
         classes, splits = without_unused_twins(classes, splits, warnings)
     warn_of_similar(classes, warnings)
     splits, unused = with_lists(files, splits, warnings)
+    if layout in _WITH_FOLDERS and {*splits} == {None}:
+        images = {os.path.relpath(image.path, files.root): image for image in all_images(splits)}
+        splits = by_folder(images, in_words=True)
 
     if layout is masks and task == "classify":
         classes, splits = _labelled_by_masks(classes, splits)

@@ -15,10 +15,11 @@ from ...console.progress import watch
 from ...errors import UserValueError
 from .class_lists import agreed, check_count, numbered_classes, other_lists
 from .files import CLASS_FILES, Files, check_indices, is_label_image, refuse_missing, unlike
-from .labelled_images import LabelledImage, Object, Splits, by_folder, image_of_objects, split_of
+from .labelled_images import LabelledImage, Object, Splits, by_folder, image_of_objects
 from .object_masks import box_around
 from .poses import NUM_BOX, are_poses
 from .split_lists import read_list
+from .split_names import split_of
 
 TITLE = "YOLO"
 _BOX = 4

@@ -21,7 +21,7 @@ from helpers.datasets.labelled_folders import (
 from pycocotools.coco import COCO
 
 from mmssprl.datasets.labels import find_labels
-from mmssprl.datasets.labels.labelled_images import split_of
+from mmssprl.datasets.labels.split_names import split_of
 from mmssprl.finetuning.label_files import write_labels
 from mmssprl.probing import find_probe_data
 
