@@ -10,6 +10,7 @@ from .broken import refuse_broken
 from .copies import copy_warnings
 from .labelled_images import LabelledData, LabelledImage, Object, image_of_objects
 from .sizes import measure_images
+from .split_names import TRAIN, VAL
 
 OF_PIXELS = ("segment", "dense")
 """Tasks that need the class of each pixel."""
@@ -113,10 +114,12 @@ def _warnings(data: LabelledData, task: str) -> list[str]:
             f"score: {', '.join(lacking[:_MOST_NAMED])}{more} (images in train and val)."
         )
 
-    for split, images in (("train", data.train), ("val", data.val)):
+    for split, images in ((TRAIN, data.train), (VAL, data.val)):
         bare = sum(not image.labels for image in images)
         if bare and task not in OF_PIXELS:
-            found.append(f"{bare} of {len(images)} images of {split} have no annotation.")
+            is_unused = task == "detect" and split == TRAIN
+            effect = ": detection does not learn from them" if is_unused else ""
+            found.append(f"{bare} of {len(images)} images of {split} have no annotation{effect}.")
 
     if task == "detect" and any(t.segmentation for t in data.objects) and not data.has_masks:
         found.append("some objects have no mask: only boxes are trained.")

@@ -26,7 +26,8 @@ from .labelled_images import (
     map_images,
 )
 from .object_masks import is_whole_image
-from .split_lists import with_lists
+from .split_lists import read_image_sets, with_lists
+from .unlisted import warn_of_unlisted
 
 DEFAULT_VAL_SHARE = 0.2
 _OF_OBJECTS = (coco_file, voc, yolo)
@@ -87,6 +88,9 @@ def find_labels(
     if layout is not masks:
         classes, splits = without_unused_twins(classes, splits, warnings)
     warn_of_similar(classes, warnings)
+    has_list = layout is voc and bool(read_image_sets(files, "Main"))
+    if layout in (coco_file, voc) and not has_list:
+        warn_of_unlisted(files, splits, warnings)
     splits, unused = with_lists(files, splits, warnings)
     if layout in _WITH_FOLDERS and {*splits} == {None}:
         images = {os.path.relpath(image.path, files.root): image for image in all_images(splits)}
