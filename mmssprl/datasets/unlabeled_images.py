@@ -22,8 +22,8 @@ from .channel_images import CHANNEL_SUFFIXES, read_as
 from .image_identity import stamp_of
 from .image_index import IMAGE_SUFFIXES, TAR_SUFFIX, search_images
 from .image_reading import ImageReadError, decode_image, read_file, read_image
-from .labels.coco_file import read_coco, require_ann_file
-from .labels.files import require_files
+from .labels.coco_file import read_coco
+from .labels.files import require_ann_file, require_files
 from .subset import choose_subset
 from .tar_images import TarImages, index_tars
 

@@ -19,6 +19,9 @@ _LEAST_TRAIN = 2
 _FEW_VAL = 10
 """With fewer validation images, scores are mostly chance."""
 _MOST_NAMED = 5
+_MOST_CROWDS = {"COCO": 0.05, "PASCAL VOC": 0.5}
+"""Fraction of crowds or "difficult" objects above which they may be a mistake, by layout. COCO
+itself has 0.01, VOC 0.2."""
 
 
 def check_labels(data: LabelledData, task: str, *, measured: bool) -> LabelledData:
@@ -121,6 +124,13 @@ def _warnings(data: LabelledData, task: str) -> list[str]:
             effect = ": detection does not learn from them" if is_unused else ""
             found.append(f"{bare} of {len(images)} images of {split} have no annotation{effect}.")
 
+    crowds = sum(thing.is_crowd for thing in data.objects)
+    if task != "classify" and crowds > _MOST_CROWDS.get(data.layout, 1) * len(data.objects):
+        found.append(
+            f"{crowds} of {len(data.objects)} objects are marked as crowds, ignored or difficult: "
+            "they are neither learned nor scored. Tools mark masks of a brush so; set iscrowd to 0 "
+            "if these are ordinary objects."
+        )
     if task == "detect" and any(t.segmentation for t in data.objects) and not data.has_masks:
         found.append("some objects have no mask: only boxes are trained.")
     if len(data.val) < _FEW_VAL:

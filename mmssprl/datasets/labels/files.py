@@ -176,6 +176,14 @@ def _last_name(named: str) -> str:
     return next(images, parts[-1]).casefold()
 
 
+def require_ann_file(ann_file: str | Path) -> None:
+    """Raise FileNotFoundError if there is no such annotation file."""
+    if not os.path.isfile(ann_file):
+        raise UserFileNotFoundError(
+            f"there is no ann_file {str(ann_file)!r}; correct the path, below data_root."
+        )
+
+
 def require_files(paths: Sequence[str], ann_file: str) -> None:
     """Raise FileNotFoundError unless all images that an annotation file names exist."""
     # Each folder is listed once: asking for each file is slow on a network drive.

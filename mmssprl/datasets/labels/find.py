@@ -26,6 +26,7 @@ from .labelled_images import (
     map_images,
 )
 from .object_masks import is_whole_image
+from .repeated import without_repeats
 from .split_lists import read_image_sets, with_lists
 from .unlisted import warn_of_unlisted
 
@@ -88,6 +89,7 @@ def find_labels(
     if layout is not masks:
         classes, splits = without_unused_twins(classes, splits, warnings)
     warn_of_similar(classes, warnings)
+    splits = without_repeats(splits, classes, warnings)
     has_list = layout is voc and bool(read_image_sets(files, "Main"))
     if layout in (coco_file, voc) and not has_list:
         warn_of_unlisted(files, splits, warnings)

@@ -12,6 +12,7 @@ from ...console.progress import watch
 from ...errors import UserValueError
 from .files import Files, refuse_missing
 from .labelled_images import Object, Splits, image_of_objects
+from .rotated import is_rotated_object, warn_of_rotated
 from .split_lists import image_set_splits, image_sets, read_image_sets
 
 TITLE = "PASCAL VOC"
@@ -45,6 +46,9 @@ def read(
     refuse_missing("each annotation file must have an image in the data", missing, len(used))
 
     named = {name: read_objects(found[name], name) for name in used}
+    items = [(name, item) for name in used for item in found[name].iter("object")]
+    rotated = [f"{x.findtext('name')} in {name}" for name, x in items if is_rotated_object(x)]
+    warn_of_rotated(rotated, len(items), warnings)
     _turn_corners(named, warnings)
     titles = {title for title, _ in chain.from_iterable(named.values())}
     classes = sorted(titles.union(listed_classes(image_sets(files, "Main"))))

@@ -159,7 +159,7 @@ def test_images_without_labels_are_refused(tmp_path):
 def test_folders_next_to_splits_are_refused(tmp_path):
     for folder in ("train/disc", "train/square", "val/disc", "unlabeled/all"):
         write_image(tmp_path / folder / "1.jpg", 1)
-    refused(tmp_path, "classify", "have train, val and unlabeled/; move")
+    refused(tmp_path, "classify", "have train, unlabeled, val; .* move other folders away")
 
 
 STAR = {"id": 11, "name": "star"}
