@@ -6,6 +6,7 @@ from itertools import chain
 from pathlib import Path
 
 from ...errors import UserValueError
+from .agreement import spelled
 from .files import Files
 from .labelled_images import LabelledImage, Splits
 from .split_names import TRAIN, VAL, split_in_words, split_of, splits_of
@@ -39,7 +40,7 @@ def read(
     files: Files, found: list[tuple[str | None, _ByClass]], warnings: list[str]
 ) -> tuple[list[str], Splits]:
     """Read the classes, in alphabetical order, and the images of all splits."""
-    classes = sorted({*chain.from_iterable(by_class for _, by_class in found)})
+    classes = sorted({*map(spelled, chain.from_iterable(by_class for _, by_class in found))})
     if named := [title for title in classes if split_of(title)]:
         warnings.append(
             f"{named[0]} is read as a class next to {len(classes) - 1} others; move its images "
@@ -59,7 +60,7 @@ def read(
     splits: dict[str | None, list[LabelledImage]] = defaultdict(list)
     for split, by_class in found:
         for title, names in by_class.items():
-            label = classes.index(title)
+            label = classes.index(spelled(title))
             splits[split] += [
                 LabelledImage(files.path(name), label=label, labels=frozenset({label}))
                 for name in names

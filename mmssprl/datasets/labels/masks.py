@@ -15,6 +15,7 @@ from ...errors import UserValueError
 from ..image_index import IMAGE_SUFFIXES
 from ..image_reading import open_image
 from . import voc
+from .agreement import spelled
 from .class_lists import agreed, class_files, numbered_classes
 from .colours import are_by_colour, listed_colours
 from .files import MASK_FOLDERS, Files, check_indices, is_label_image, refuse_missing, unlike
@@ -146,7 +147,7 @@ def _shown(files: Files, name: str, colours: Sequence[Colour]) -> frozenset[int]
 def _key(name: str) -> str:
     """Return the common part of the names of an image and its label image."""
     special = MASK_FOLDERS | _IMAGE_FOLDERS
-    path = Path(name)
+    path = Path(spelled(name))
     folders = [part for part in path.parts[:-1] if part.lower() not in special]
     stem = path.stem
     if is_label_image(name) and stem.lower().endswith(IMAGE_SUFFIXES):  # a.jpg.png

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ...console.progress import watch
 from ...errors import UserValueError
+from .agreement import spelled
 from .files import Files, refuse_missing
 from .labelled_images import Object, Splits, image_of_objects
 from .rotated import is_rotated_object, warn_of_rotated
@@ -132,7 +133,7 @@ def read_objects(root: ET.Element, name: str) -> Named:
     """Return the objects of an annotation file, which errors call ``name``."""
     found = []
     for item in root.iter("object"):
-        title = (item.findtext("name") or "").strip()
+        title = spelled((item.findtext("name") or "").strip())
         if not title:
             raise UserValueError(f"{name}: each object must have a name, but one has none; add it.")
 

@@ -13,6 +13,7 @@ import yaml
 
 from ...console.progress import watch
 from ...errors import UserValueError
+from .agreement import spelled
 from .class_lists import agreed, check_count, numbered_classes, other_lists
 from .files import CLASS_FILES, Files, check_indices, is_label_image, refuse_missing, unlike
 from .labelled_images import LabelledImage, Object, Splits, by_folder, image_of_objects
@@ -122,15 +123,15 @@ def _texts_of(files: Files, images: Sequence[str]) -> dict[str, str]:
 
     For images/a.jpg these are labels/a.txt, with any folders before and after, or images/a.txt.
     """
-    texts = {*files.ending(".txt")}
+    texts = {f"{spelled(text[:-4])}.txt": text for text in files.ending(".txt")}
     found = {}
     for image in images:
-        stem = image.rpartition(".")[0]
+        stem = spelled(image.rpartition(".")[0])
         names = [f"{stem}.txt"]
         if below := re.fullmatch("(.*/)?images/(.*)", stem, re.IGNORECASE):
             folders = ("labels", "Labels", "LABELS")
             names[:0] = [f"{below[1] or ''}{folder}/{below[2]}.txt" for folder in folders]
-        found[image] = next(filter(texts.__contains__, names), "")
+        found[image] = next(filter(None, map(texts.get, names)), "")
     return {image: text for image, text in found.items() if text}
 
 
