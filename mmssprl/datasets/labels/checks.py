@@ -124,6 +124,14 @@ def _warnings(data: LabelledData, task: str) -> list[str]:
             effect = ": detection does not learn from them" if is_unused else ""
             found.append(f"{bare} of {len(images)} images of {split} have no annotation{effect}.")
 
+    constant = [name for name, _, shown in counts if shown == len(data.val)]
+    if task == "classify" and constant and not data.is_single_label:
+        more = ", ..." if len(constant) > _MOST_NAMED else ""
+        found.append(
+            f"every image of val shows {', '.join(constant[:_MOST_NAMED])}{more}: the average "
+            "precision of such a class is 100 % for any weights; add images without it."
+        )
+
     crowds = sum(thing.is_crowd for thing in data.objects)
     if task != "classify" and crowds > _MOST_CROWDS.get(data.layout, 1) * len(data.objects):
         found.append(
