@@ -62,7 +62,7 @@ def _measure(data: LabelledData, task: str) -> LabelledData:
     """Return the images with their sizes, and objects in pixels of them."""
     may_skip = task == "dense"
     if not may_skip:
-        refuse_broken([image.path for image in data.images])
+        refuse_broken([image.path for image in data.images], data.warnings)
     placed = task != "classify"
     images = measure_images(data.images, data.warnings, may_skip=may_skip, placed=placed)
     if task == "detect":

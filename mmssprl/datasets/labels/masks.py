@@ -80,6 +80,16 @@ def near_miss(files: Files) -> str:
     return ""
 
 
+def label_images_in(names: Sequence[str]) -> list[str]:
+    """Return the names of images that are label images of others, by their folder or ending."""
+    lossless = [name for name in names if name.lower().endswith(_LOSSLESS)]
+    drawn = {n for n in lossless if is_label_image(n) or _SUFFIX.search(Path(n).stem)}
+    if not drawn:  # of many names no keys are made
+        return []
+    photographs = {_key(name) for name in names if name not in drawn}
+    return sorted(name for name in drawn if _key(name) in photographs)
+
+
 def _if_of_images(files: Files, names: list[str]) -> list[str]:
     return names if {*map(_key, files.photographs)} & {*map(_key, names)} else []
 
