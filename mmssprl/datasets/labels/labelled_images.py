@@ -224,7 +224,9 @@ def _divide(
         raise UserValueError(
             f"the data must have a split named train, but all are of the split {next(iter(named))}."
         )
-    images = all_images(splits)
+    # The others are not of train: folders that data.yaml leaves out, for example.
+    images = [*named.get(TRAIN, all_images(splits))]
+    num_unused = len(all_images(splits)) - len(images)
     rng = np.random.default_rng(seed)
     held_out: set[int] = set()
     units_by_label = _by_label(images)
@@ -247,6 +249,8 @@ def _divide(
     how = f"{share:.0%} of {each}{len(images)} images held out, seed {seed}"
     if (num := sum(map(len, units_by_label))) < len(images):
         how += f"; {len(images) - num} copies and versions stay with their image"
+    if num_unused:
+        how += f"; {num_unused} other images are not used"
     return train, val, how
 
 

@@ -72,3 +72,11 @@ def test_a_class_that_is_called_like_a_split_is_a_warning(tmp_path):
     data = find_labels(write_classes(tmp_path, "{title}", "test"), "classify")
     assert data.classes == ["disc", "square", "test"]
     assert "test is read as a class next to 2 others" in data.warnings[0]
+
+
+def test_images_outside_of_the_only_split_are_not_used(tmp_path):
+    root = write_yolo(tmp_path)
+    (root / "data.yaml").write_text("train: images/train\nnames: [disc, square]\n")
+    data = find_labels(root, "detect")
+    assert data.split == "20% of 16 images held out, seed 0; 8 other images are not used"
+    assert all("/images/train/" in image.path for image in data.images)
