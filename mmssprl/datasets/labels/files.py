@@ -20,7 +20,10 @@ MASK_FOLDERS = frozenset(
     + ("segmentationclassaug", "segmentationobject")
 )
 """Names of folders of label images, in lower case."""
-CLASS_FILES = ("classes.txt", "class_names.txt", "labelmap.txt", "labels.txt", "obj.names")
+CLASS_FILES = (
+    *("classes.txt", "class_names.txt", "labelmap.txt", "labels.txt"),
+    *("obj.names", "_darknet.labels"),  # of darknet, and of Roboflow's export for it
+)
 """Names of files that list the classes, in lower case."""
 _MOST_NAMED = 3
 _MOST_LETTERS = 120

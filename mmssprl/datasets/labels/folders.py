@@ -12,6 +12,11 @@ from .labelled_images import LabelledImage, Splits
 from .split_names import TRAIN, VAL, split_in_words, split_of, splits_of
 
 TITLE = "a folder per class"
+_NOT_READ = (
+    *(".heic", ".heif", ".jp2", ".jxl", ".psd", ".tga", ".exr", ".dcm"),
+    *(".dng", ".cr2", ".cr3", ".nef", ".arw"),
+)
+"""Suffixes of images in other formats, in lower case."""
 _ByClass = dict[str, list[str]]
 """Names of images by the name of their class."""
 
@@ -41,6 +46,12 @@ def read(
 ) -> tuple[list[str], Splits]:
     """Read the classes, in alphabetical order, and the images of all splits."""
     classes = sorted({*map(spelled, chain.from_iterable(by_class for _, by_class in found))})
+    if unread := files.ending(*_NOT_READ):
+        warnings.append(
+            f"{len(unread)} files are images of formats that are not read, for example "
+            f"{unread[0]}: they are left out, and so are folders without other images; convert "
+            "them to JPEG or PNG."
+        )
     if named := [title for title in classes if split_of(title)]:
         warnings.append(
             f"{named[0]} is read as a class next to {len(classes) - 1} others; move its images "

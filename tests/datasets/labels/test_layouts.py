@@ -253,6 +253,21 @@ def test_texts_next_to_the_images_with_classes_txt(tmp_path, folder):
     assert "have no names" in data.warnings[0]
 
 
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        ("labels/train/_darknet.labels", ""),
+        ("fruit.names", "classes = 2\nnames = data/fruit.names"),
+    ],
+)
+def test_lists_of_classes_of_darknet(tmp_path, name, setting):
+    root = write_yolo(tmp_path)
+    (root / "data.yaml").unlink()
+    (root / "obj.data").write_text(setting)
+    (root / name).write_text("apple\npear\n")
+    assert find_labels(root, "detect").classes == ["apple", "pear"]
+
+
 def test_lists_of_images(tmp_path):
     root = write_yolo(tmp_path)
     (root / "train.txt").write_text("".join(f"data/images/train/{i}.jpg\n" for i in range(12)))
