@@ -52,8 +52,10 @@ class Files:
 
     def __init__(self, data: str | Path) -> None:
         self.root = data_folder(data)
+        self.unlisted: list[OSError] = []
+        """Errors of the folders that cannot be listed."""
         names = []
-        for below, own in walk(str(self.root)):
+        for below, own in walk(str(self.root), self.unlisted.append):
             names += [below + name for name in own]
 
         given = Path(data).resolve()

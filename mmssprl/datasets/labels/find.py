@@ -83,7 +83,12 @@ def find_labels(
         f"the objects of {files.root} ({layout.TITLE}) have no masks for {task}; add {_MASKS}."
     )
 
-    warnings: list[str] = []
+    warnings = []
+    if files.unlisted:
+        warnings.append(
+            f"{counted(len(files.unlisted), 'folder')} cannot be listed ({files.unlisted[0]}): all "
+            "in it is left out."
+        )
     classes, splits = layout.read(files, found, warnings)
     splits = {split: joined(images, warnings) for split, images in splits.items()}
     if layout is not masks:

@@ -1,5 +1,6 @@
 """Images among labelled ones that no annotation names."""
 
+import os
 import shutil
 
 import pytest
@@ -57,3 +58,18 @@ def test_detection_does_not_learn_from_images_without_an_object(tmp_path):
     bare = "1 of 17 images of train have no annotation"
     assert f"{bare}: detection does not learn from them." in told_of["detect"]
     assert f"{bare}." in told_of["classify"]
+
+
+def test_folders_that_cannot_be_listed_are_named(tmp_path, monkeypatch):
+    root = write_yolo(tmp_path)
+    write_image(root / "images/train/locked/1.jpg", 0)
+    scandir = os.scandir
+
+    def refuse(path):
+        if str(path).endswith("locked"):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    first, *_ = find_labels(root, "detect").warnings
+    assert first.startswith("1 folder cannot be listed ([Errno 13] Permission denied: ")
