@@ -83,26 +83,8 @@ def find_labels(
         f"the objects of {files.root} ({layout.TITLE}) have no masks for {task}; add {_MASKS}."
     )
 
-    warnings = []
-    if files.unlisted:
-        warnings.append(
-            f"{counted(len(files.unlisted), 'folder')} cannot be listed ({files.unlisted[0]}): all "
-            "in it is left out."
-        )
-    classes, splits = layout.read(files, found, warnings)
-    splits = {split: joined(images, warnings) for split, images in splits.items()}
-    if layout is not masks:
-        classes, splits = without_unused_twins(classes, splits, warnings)
-    warn_of_similar(classes, warnings)
-    splits = without_repeats(splits, classes, warnings)
-    has_list = layout is voc and bool(read_image_sets(files, "Main"))
-    if layout in (coco_file, voc) and not has_list:
-        warn_of_unlisted(files, splits, warnings)
-    splits, unused = with_lists(files, splits, warnings)
-    if layout in _WITH_FOLDERS and {*splits} == {None}:
-        images = {os.path.relpath(image.path, files.root): image for image in all_images(splits)}
-        splits = by_folder(images, in_words=True)
-
+    warnings: list[str] = []
+    classes, splits, unused = _read(files, layout, found, warnings)
     if layout is masks and task == "classify":
         classes, splits = _labelled_by_masks(classes, splits)
     if is_drawn:
@@ -150,6 +132,32 @@ def _find(files: Files, task: str) -> tuple[Any, Any]:
             f"the data must have one layout, but {files.root} has {titles}; give the folder of one."
         )
     return found[0]
+
+
+def _read(
+    files: Files, layout: Any, found: Any, warnings: list[str]
+) -> tuple[list[str], Splits, str]:
+    """Return the classes, the images by split, and why lists of splits are not used, or ""."""
+    if files.unlisted:
+        warnings.append(
+            f"{counted(len(files.unlisted), 'folder')} cannot be listed ({files.unlisted[0]}): all "
+            "in it is left out."
+        )
+    classes, splits = layout.read(files, found, warnings)
+    splits = {split: joined(images, warnings) for split, images in splits.items()}
+    if layout is not masks:
+        classes, splits = without_unused_twins(classes, splits, warnings)
+    warn_of_similar(classes, warnings)
+    splits = without_repeats(splits, classes, warnings)
+
+    has_list = layout is voc and bool(read_image_sets(files, "Main"))
+    if layout in (coco_file, voc) and not has_list:
+        warn_of_unlisted(files, splits, warnings)
+    splits, unused = with_lists(files, splits, warnings)
+    if layout in _WITH_FOLDERS and {*splits} == {None}:
+        images = {os.path.relpath(image.path, files.root): image for image in all_images(splits)}
+        splits = by_folder(images, in_words=True)
+    return classes, splits, unused
 
 
 def _has_only_whole_masks(image: LabelledImage) -> bool:

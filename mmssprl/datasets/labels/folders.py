@@ -46,12 +46,7 @@ def read(
 ) -> tuple[list[str], Splits]:
     """Read the classes, in alphabetical order, and the images of all splits."""
     classes = sorted({*map(spelled, chain.from_iterable(by_class for _, by_class in found))})
-    if unread := files.ending(*_NOT_READ):
-        warnings.append(
-            f"{len(unread)} files are images of formats that are not read, for example "
-            f"{unread[0]}: they are left out, and so are folders without other images; convert "
-            "them to JPEG or PNG."
-        )
+    _warn_of_left_out(files, found, warnings)
     if named := [title for title in classes if split_of(title)]:
         warnings.append(
             f"{named[0]} is read as a class next to {len(classes) - 1} others; move its images "
@@ -77,6 +72,27 @@ def read(
                 for name in names
             ]
     return classes, splits
+
+
+def _warn_of_left_out(
+    files: Files, found: list[tuple[str | None, _ByClass]], warnings: list[str]
+) -> None:
+    """Warn of images in other formats, and of images in no folder of a class."""
+    if unread := files.ending(*_NOT_READ):
+        warnings.append(
+            f"{len(unread)} files are images of formats that are not read, for example "
+            f"{unread[0]}: they are left out, and so are folders without other images; convert "
+            "them to JPEG or PNG."
+        )
+
+    used: set[str] = set()
+    for _, by_class in found:
+        used.update(chain.from_iterable(by_class.values()))
+    if outside := [name for name in files.images if name not in used]:
+        warnings.append(
+            f"{len(outside)} of {len(files.images)} images are in no folder of a class, for "
+            f"example {outside[0]}: they are not used; sort them into such folders."
+        )
 
 
 def _read_class_folders(files: Files, below: str) -> _ByClass:

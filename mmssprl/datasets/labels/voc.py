@@ -47,9 +47,11 @@ def read(
     refuse_missing("each annotation file must have an image in the data", missing, len(used))
 
     named = {name: read_objects(found[name], name) for name in used}
-    items = [(name, item) for name in used for item in found[name].iter("object")]
-    rotated = [f"{x.findtext('name')} in {name}" for name, x in items if is_rotated_object(x)]
-    warn_of_rotated(rotated, len(items), warnings)
+    rotated: list[str] = []
+    for name in used:
+        items = filter(is_rotated_object, found[name].iter("object"))
+        rotated += [f"{item.findtext('name')} in {name}" for item in items]
+    warn_of_rotated(rotated, sum(map(len, named.values())), warnings)
     _turn_corners(named, warnings)
     titles = {title for title, _ in chain.from_iterable(named.values())}
     classes = sorted(titles.union(listed_classes(image_sets(files, "Main"))))

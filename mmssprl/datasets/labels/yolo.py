@@ -54,7 +54,8 @@ def near_miss(files: Files) -> str:
     for text in sorted(with_image):
         number, line = _first_line(files, text)
         with contextlib.suppress(ValueError):
-            if len([*map(float, line.split())]) > _BOX:
+            # Commas may be between the numbers, or in them.
+            if len([*map(float, re.split(r"[\s,]+", line.strip()))]) > _BOX:
                 return _mistake(text, number, line)
 
     for text in files.ending(".txt"):

@@ -80,3 +80,13 @@ def test_images_outside_of_the_only_split_are_not_used(tmp_path):
     data = find_labels(root, "detect")
     assert data.split == "20% of 16 images held out, seed 0; 8 other images are not used"
     assert all("/images/train/" in image.path for image in data.images)
+
+
+def test_images_of_a_split_without_folders_of_classes_are_counted(tmp_path):
+    root = write_classes(tmp_path, "train/{title}", "val")
+    data = find_labels(root, "classify")
+    assert data.split.startswith("20% of each class of 16 images held out")
+    rule = "of 32 images are in no folder of a class, for example val/0.jpg: they are not used"
+    assert data.warnings[0].startswith(f"16 {rule}")
+    plain = find_labels(write_classes(tmp_path / "plain", "train/{title}"), "classify")
+    assert not any("in no folder" in warning for warning in plain.warnings)
