@@ -124,10 +124,13 @@ class UnlabeledImages(BaseDataset):
                 f"ann_file must be empty with the tar file {source}, but got {self.ann_file!r}; "
                 "`tar cf listed.tar -T LIST` packs the images of a list."
             )
-        if source.lower().endswith(IMAGE_SUFFIXES):
+        instead = "one image; give its folder" if source.lower().endswith(IMAGE_SUFFIXES) else ""
+        if source.lower().endswith(".txt"):
+            instead = "a text; `tar cf listed.tar -T LIST` packs the images of a list"
+        if instead:
             raise UserValueError(
                 f"data_root/data_prefix must be {IMAGE_FOLDER}, or a tar file, but {source!r} is "
-                "one image; give its folder."
+                f"{instead}."
             )
         return self._index_tars({"": source})
 

@@ -99,7 +99,10 @@ def test_a_few_black_images_are_no_mistake(tmp_path):
     assert not warnings_of(folder, "nearly black")
 
 
-@pytest.mark.parametrize("name", ["masks/{}.png", "SegmentationClass/{}.png", "images/{}_mask.png"])
+NAMES = ["masks/{}.png", "SegmentationClass/{}.png", "images/{}_mask.png", "drawn/{}_mask.gif"]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_label_images_among_photographs_are_counted(tmp_path, name):
     for index in range(12):
         save(tmp_path / f"images/{index}.jpg", index, (40, 40))

@@ -123,6 +123,7 @@ def _find(files: Files, task: str) -> tuple[Any, Any]:
             or yolo.near_miss(files)
             or masks.near_miss(files)
             or unread.near_miss(files)
+            or (folders.near_miss(files) if task == "classify" else "")
             or f"{files.root} has no labels for {task} among {counted(len(files.names), 'file')} "
             f"({counted(len(files.images), 'image')}); add {_EXPECTED[task]}."
         )

@@ -41,6 +41,17 @@ def find(files: Files) -> list[tuple[str | None, _ByClass]]:
     return found if names else []
 
 
+def near_miss(files: Files) -> str:
+    """Return a message about the only class, or ""."""
+    titles = {Path(name).parent.name for name in files.images} - {""}
+    if len(titles) != 1:
+        return ""
+    return (
+        "a classifier needs a folder of images for each of two classes or more, but "
+        f"{files.root} has only {titles.pop()}; add other classes, or labels of another layout."
+    )
+
+
 def read(
     files: Files, found: list[tuple[str | None, _ByClass]], warnings: list[str]
 ) -> tuple[list[str], Splits]:

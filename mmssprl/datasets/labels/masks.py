@@ -83,11 +83,17 @@ def near_miss(files: Files) -> str:
 def label_images_in(names: Sequence[str]) -> list[str]:
     """Return the names of images that are label images of others, by their folder or ending."""
     lossless = [name for name in names if name.lower().endswith(_LOSSLESS)]
-    drawn = {n for n in lossless if is_label_image(n) or _SUFFIX.search(Path(n).stem)}
-    if not drawn:  # of many names no keys are made
+    in_folders = {name for name in lossless if is_label_image(name)}
+    with_ending = {name for name in lossless if _SUFFIX.search(Path(name).stem)} - in_folders
+    if not in_folders and not with_ending:  # of many names no keys are made
         return []
-    photographs = {_key(name) for name in names if name not in drawn}
-    return sorted(name for name in drawn if _key(name) in photographs)
+
+    photographs = [name for name in names if name not in in_folders | with_ending]
+    keys = {*map(_key, photographs)}
+    stems = {Path(name).stem for name in photographs}
+    drawn = [name for name in in_folders if _key(name) in keys]
+    drawn += [name for name in with_ending if _SUFFIX.sub("", Path(name).stem) in stems]
+    return sorted(drawn)
 
 
 def _if_of_images(files: Files, names: list[str]) -> list[str]:

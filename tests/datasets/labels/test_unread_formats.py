@@ -69,3 +69,10 @@ def test_images_of_other_formats_in_folders_of_classes_are_counted(tmp_path):
     rule = "2 files are images of formats that are not read, for example disc/1.HEIC: they are"
     assert data.classes == ["disc", "square"]
     assert data.warnings[0].startswith(rule)
+
+
+@pytest.mark.parametrize("places", [("disc",), ("train/disc", "val/disc")])
+def test_a_folder_of_one_class_is_named(tmp_path, places):
+    for place in places:
+        write_image(tmp_path / place / "1.jpg", 0)
+    refused(tmp_path, "classify", "each of two classes or more, but .* has only disc; add other")
