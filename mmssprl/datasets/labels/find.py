@@ -145,6 +145,8 @@ def _read(
             "in it is left out."
         )
     classes, splits = layout.read(files, found, warnings)
+    # Scripts that write COCO files read names with their line breaks, which pictures cannot show.
+    classes = [" ".join(name.splitlines()) for name in classes]
     splits = {split: joined(images, warnings) for split, images in splits.items()}
     if layout is not masks:
         classes, splits = without_unused_twins(classes, splits, warnings)
