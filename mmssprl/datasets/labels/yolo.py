@@ -21,6 +21,7 @@ from .object_masks import box_around
 from .poses import NUM_BOX, are_poses
 from .split_lists import read_list
 from .split_names import split_of
+from .yolo_boxes import check_boxes
 
 TITLE = "YOLO"
 _BOX = 4
@@ -84,6 +85,7 @@ def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list
 
     watched = watch(list(found.items()), "reading annotations")
     lines = _read_lines(files, dict(watched), warnings)
+    check_boxes({found[image]: _boxes_in(own) for image, own in lines.items()})
     settings = _settings(files)
     shown = {found[image]: [*map(itemgetter(0), own)] for image, own in lines.items()}
     classes = _read_classes(files, settings, shown, warnings)
@@ -194,6 +196,10 @@ def _read_lines(
                 raise UserValueError(_mistake(texts[image], number, line))
             found[image].append(own)
     return found
+
+
+def _boxes_in(lines: Sequence[Line]) -> list[list[float]]:
+    return [values for _, values in lines if len(values) == _BOX]
 
 
 def _object(line: Line) -> Object:
