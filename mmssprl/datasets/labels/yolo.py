@@ -85,7 +85,7 @@ def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list
 
     watched = watch(list(found.items()), "reading annotations")
     lines = _read_lines(files, dict(watched), warnings)
-    check_boxes({found[image]: _boxes_in(own) for image, own in lines.items()})
+    check_boxes({found[image]: own for image, own in lines.items()})
     settings = _settings(files)
     shown = {found[image]: [*map(itemgetter(0), own)] for image, own in lines.items()}
     classes = _read_classes(files, settings, shown, warnings)
@@ -196,10 +196,6 @@ def _read_lines(
                 raise UserValueError(_mistake(texts[image], number, line))
             found[image].append(own)
     return found
-
-
-def _boxes_in(lines: Sequence[Line]) -> list[list[float]]:
-    return [values for _, values in lines if len(values) == _BOX]
 
 
 def _object(line: Line) -> Object:

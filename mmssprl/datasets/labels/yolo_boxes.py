@@ -4,29 +4,37 @@ Legend: N boxes; a box is four fractions of the image's width and height.
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import UserValueError
 
+_BOX = 4
+"""Numbers of a box."""
 _BEYOND = 0.01
 """Fraction of a side by which rounding may leave the image."""
 _MOST_OUTSIDE = 0.1
 """Fraction of boxes that may leave their image, if all fit with another meaning."""
 _LEAST_BOXES = 10
+"""Fewest boxes that say something."""
 
 
-def check_boxes(written: Mapping[str, Sequence[Sequence[float]]]) -> None:
-    """Raise ValueError if boxes, by file, leave their images but fit as corners or from a corner.
+def check_boxes(written: Mapping[str, Sequence[tuple[int, list[float]]]]) -> None:
+    """Raise ValueError if boxes leave their images but fit as corners or from a corner.
+
+    ``written`` are the objects by file: their classes, and a box or the corners of a polygon.
 
     Tools that clip no box leave the image on all sides: then no other meaning fits.
     """
     names: list[str] = []
+    found: list[list[float]] = []
     for name, own in written.items():
-        names += [name] * len(own)
-    boxes = np.array([*chain.from_iterable(written.values())], np.float64).reshape(-1, 4)
+        for _, values in own:
+            if len(values) == _BOX:
+                names.append(name)
+                found.append(values)
+    boxes = np.array(found, np.float64).reshape(-1, _BOX)
     low = boxes[:, :2]
     sides = boxes[:, 2:]
     outside = np.flatnonzero(~_are_inside(low - sides / 2, low + sides / 2))
