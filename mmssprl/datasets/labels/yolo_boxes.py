@@ -57,4 +57,4 @@ def check_boxes(written: Mapping[str, Sequence[tuple[int, list[float]]]]) -> Non
 
 
 def _are_inside(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.bool_]:
-    return ((low >= -_BEYOND) & (high <= 1 + _BEYOND)).all(1)
+    return np.all((low >= -_BEYOND) & (high <= 1 + _BEYOND), axis=1)
