@@ -51,6 +51,8 @@ def quiet_console(*, verbose: bool = False) -> Iterator[None]:
     stdout: Any = sys.stdout if verbose else _WithoutChatter(sys.stdout)
     with warnings.catch_warnings(), redirect_stdout(stdout):
         warnings.showwarning = show_some  # type: ignore[assignment]
+        if not verbose:  # names of files may have any characters; finetune reports those of classes
+            warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
         try:
             yield
         finally:

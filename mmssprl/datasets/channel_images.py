@@ -3,6 +3,7 @@
 Legend: C channels, H, W height and width in pixels.
 """
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,10 @@ from .image_reading import (
 
 CHANNEL_SUFFIXES = (".npy", ".png", ".tif", ".tiff")
 _TYPES = ("uint8", "uint16", "int16", "float32")
+_LARGEST = 1e30
+"""Values above it are no measurements: geographic tools write the least float for "no data"."""
+_NO_DATA = 42113
+"""Tag of GDAL: the value of pixels without data, as text."""
 _OUTER_PERCENT = 2
 """Percentage of the darkest and of the brightest values that pictures clip."""
 
@@ -62,8 +67,8 @@ def read_array(path: str | Path) -> np.ndarray:
         reason = f"its shape is {array.shape}, and not (H, W, C) or (H, W)"
     elif array.dtype.name not in _TYPES:
         reason = f"its values are {array.dtype.name}, and none of {', '.join(_TYPES)}"
-    elif not np.isfinite(array).all():
-        reason = "it holds NaN or infinity"
+    elif array.dtype.kind == "f" and not (np.abs(array) < _LARGEST).all():
+        reason = f"it holds NaN, infinity or values above {_LARGEST:g}, which stand for no data"
     if reason:
         raise ImageReadError(path, reason)
     return array
@@ -103,10 +108,24 @@ def _read_tiff(path: str | Path) -> np.ndarray:
         check_pixels(first.imagewidth, first.imagelength)
         if first.samplesperpixel > 1:
             array = first.asarray()
-            return np.moveaxis(array, 0, -1) if first.axes.startswith("S") else array
-        is_stack = len({(page.shape, page.dtype) for page in pages}) == 1
-        channels = pages if is_stack else pages[:1]
-        return np.stack([page.asarray() for page in channels], axis=-1)
+            array = np.moveaxis(array, 0, -1) if first.axes.startswith("S") else array
+        else:
+            is_stack = len({(page.shape, page.dtype) for page in pages}) == 1
+            channels = pages if is_stack else pages[:1]
+            array = np.stack([page.asarray() for page in channels], axis=-1)
+        _refuse_no_data(array, str(first.tags.valueof(_NO_DATA, default="")), path)
+        return array
+
+
+def _refuse_no_data(array: np.ndarray, said: str, path: str | Path) -> None:
+    """Raise ImageReadError if pixels have the value that stands for no data, other than 0."""
+    value = 0.0
+    with contextlib.suppress(ValueError):
+        value = float(said.strip("\0 "))
+    if value and (array == value).any():
+        raise ImageReadError(
+            path, f"it has pixels without data (nodata is {value:g}), which would count as values"
+        )
 
 
 def as_picture(images: Tensor, like: Tensor | None = None) -> Tensor:

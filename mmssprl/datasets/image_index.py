@@ -20,6 +20,11 @@ IMAGE_SUFFIXES = (
 
 TAR_SUFFIX = ".tar"
 
+_SYSTEM_FOLDERS = frozenset(
+    ("@eadir", "#recycle", "@recycle", "$recycle.bin", "system volume information", "__macosx")
+)
+"""Folders in which network drives and systems keep thumbnails and deleted files, in lower case."""
+
 
 class ImageIndex(NamedTuple):
     """Images and tar files below a folder: sorted paths relative to it."""
@@ -30,13 +35,18 @@ class ImageIndex(NamedTuple):
     """Number of other files by ``kind_of``, without hidden ones."""
 
 
+def is_hidden(name: str) -> bool:
+    """Whether people do not see a file or folder of this name."""
+    return name.startswith(".") or name.lower() in _SYSTEM_FOLDERS
+
+
 def walk(
     folder: str, on_error: Callable[[OSError], object] | None = None
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield ``folder`` and the folders below it, as "" or "a/b/", with the names of their files.
 
     Symbolic links are followed, each folder is visited once, and hidden files and folders are
-    skipped. ``on_error`` receives the errors of folders that cannot be listed.
+    skipped, see ``is_hidden``. ``on_error`` receives the errors of folders that cannot be listed.
     """
     seen: set[str] = set()
     for here, folders, files in os.walk(folder, onerror=on_error, followlinks=True):
@@ -45,10 +55,10 @@ def walk(
             folders.clear()
             continue
         seen.add(real)
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        folders[:] = sorted(name for name in folders if not is_hidden(name))
 
         below = here.removeprefix(folder).strip("/")
-        yield below and f"{below}/", [name for name in files if not name.startswith(".")]
+        yield below and f"{below}/", [name for name in files if not is_hidden(name)]
 
 
 def search_images(folder: str, suffixes: tuple[str, ...] = IMAGE_SUFFIXES) -> ImageIndex:

@@ -7,7 +7,7 @@ import contextlib
 import io
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +31,10 @@ FORMATS = tuple(
 
 MAX_PIXELS = 178_956_970
 """Largest number of pixels, such as 13,377 x 13,377: pillow's own limit."""
+DARK = 15
+"""Largest value (8 bits) of a nearly black image, as 12 bits have that are stored in 16."""
+MOST_DARK = 0.1
+"""Fraction of nearly black images above which they are reported."""
 MAX_BYTES = 8 * MAX_PIXELS
 """Largest size of a file in bytes: four channels of 16 bits for ``MAX_PIXELS``."""
 _LARGE_BYTES = 2**20
@@ -168,6 +172,15 @@ def read_errors(path: str | Path) -> Iterator[None]:
         elif isinstance(error, OSError) and error.strerror:
             reason = f"it cannot be opened ({error.strerror})"
         raise ImageReadError(path, " ".join(reason.split())) from error
+
+
+def dark_warning(dark: Sequence[str], num_images: int) -> str:
+    """Return a warning about nearly black images, given by their paths."""
+    return (
+        f"{len(dark)} of {num_images} images are nearly black, for example {dark[0]}: no value is "
+        f"above {DARK} of 255. Of 16 bits only the upper 8 are used; if the images have 12 bits, "
+        "scale them, or pre-train with channels."
+    )
 
 
 def _decode_with_pil(data: bytes, path: str | Path) -> Tensor:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from ..errors import UserValueError
 from ..registry import DATASETS
 from .labels import voc
-from .labels.coco_file import LISTS, class_names, objects_by_image, read_coco, require_ann_file
-from .labels.files import require_files
+from .labels.coco_file import LISTS, class_names, objects_by_image, read_coco
+from .labels.files import require_ann_file, require_files
 from .labels.split_lists import listed_names
 from .subset import choose_subset
 

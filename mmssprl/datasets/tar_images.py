@@ -13,7 +13,7 @@ import numpy as np
 
 from ..console.progress import watch
 from ..errors import UserValueError
-from .image_index import IMAGE_SUFFIXES, kind_of
+from .image_index import IMAGE_SUFFIXES, is_hidden, kind_of
 from .image_reading import ImageReadError
 
 _HEADER_BYTES = 4096
@@ -120,7 +120,7 @@ def _read_headers(tars: tuple[tuple[str, _Tar], ...]) -> Found:
 def _visible_name(name: str) -> str:
     """Return the name relative to where tar unpacks, or "" for a hidden file."""
     parts = [part for part in name.split("/") if part not in ("", ".", "..")]
-    return "" if any(part.startswith(".") for part in parts) else "/".join(parts)
+    return "" if any(map(is_hidden, parts)) else "/".join(parts)
 
 
 def _members(tar: _Tar) -> Iterator[tarfile.TarInfo]:

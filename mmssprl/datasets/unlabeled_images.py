@@ -22,8 +22,8 @@ from .channel_images import CHANNEL_SUFFIXES, read_as
 from .image_identity import stamp_of
 from .image_index import IMAGE_SUFFIXES, TAR_SUFFIX, search_images
 from .image_reading import ImageReadError, decode_image, read_file, read_image
-from .labels.coco_file import read_coco, require_ann_file
-from .labels.files import require_files
+from .labels.coco_file import read_coco
+from .labels.files import require_ann_file, require_files
 from .subset import choose_subset
 from .tar_images import TarImages, index_tars
 
@@ -124,10 +124,13 @@ class UnlabeledImages(BaseDataset):
                 f"ann_file must be empty with the tar file {source}, but got {self.ann_file!r}; "
                 "`tar cf listed.tar -T LIST` packs the images of a list."
             )
-        if source.lower().endswith(IMAGE_SUFFIXES):
+        instead = "one image; give its folder" if source.lower().endswith(IMAGE_SUFFIXES) else ""
+        if source.lower().endswith(".txt"):
+            instead = "a text; `tar cf listed.tar -T LIST` packs the images of a list"
+        if instead:
             raise UserValueError(
                 f"data_root/data_prefix must be {IMAGE_FOLDER}, or a tar file, but {source!r} is "
-                "one image; give its folder."
+                f"{instead}."
             )
         return self._index_tars({"": source})
 

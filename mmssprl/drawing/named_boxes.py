@@ -4,13 +4,15 @@ Boxes are (left, top, right, bottom) in pixels of the picture.
 """
 
 import colorsys
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from textwrap import wrap
 from typing import NamedTuple
 
 import matplotlib
 import numpy as np
+from matplotlib.font_manager import get_font
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 from PIL.ImageFont import FreeTypeFont, truetype
@@ -203,9 +205,20 @@ def legend(colours: dict[str, Colour], width: int) -> NDArray[np.uint8]:
     return np.asarray(strip)
 
 
+def missing_characters(names: Iterable[str]) -> list[str]:
+    """Return the characters of names that pictures cannot show, such as Chinese ones."""
+    known = get_font(_font_file()).get_charmap()
+    used = {*chain.from_iterable(names)}
+    return sorted(each for each in used if ord(each) not in known and not each.isspace())
+
+
 def _font(px: int) -> FreeTypeFont:
+    return truetype(_font_file(), px)
+
+
+def _font_file() -> str:
     """Return the font of matplotlib, which has accents, Greek and Cyrillic."""
-    return truetype(Path(matplotlib.get_data_path(), "fonts/ttf/DejaVuSans.ttf"), px)
+    return os.path.join(matplotlib.get_data_path(), "fonts/ttf/DejaVuSans.ttf")
 
 
 def _size_of(text: str, font: FreeTypeFont) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from ..console.tables import reasons_table
 from ..console.wording import wrapped
 from ..datasets.labels import DEFAULT_VAL_SHARE, LabelledData, find_labels
 from ..datasets.labels.files import data_folder
+from ..drawing.named_boxes import missing_characters
 from ..errors import UserFileNotFoundError, UserValueError
 from ..runs.forecast import Forecast, measure_pace
 from ..runs.start import Log, PlannedRun
@@ -108,7 +109,13 @@ def labels_for(data: str, task: str, asked: FinetuneOptions) -> LabelledData:
     """Find the labels of a task, with the splits and the share that were asked for."""
     held_out = DEFAULT_VAL_SHARE if asked.val_share is None else asked.val_share
     kept = 1.0 if asked.share is None else asked.share
-    return find_labels(data, task, val_share=held_out, train_share=kept, seed=asked.seed or 0)
+    labels = find_labels(data, task, val_share=held_out, train_share=kept, seed=asked.seed or 0)
+    if missing := missing_characters(labels.classes):
+        labels.warnings.append(
+            f"pictures have no letter for {len(missing)} characters of the names of classes, such "
+            f"as {missing[0]}: they show boxes in their place. All other files have the names."
+        )
+    return labels
 
 
 def forecast_finetuning(cfg: Config, work_dir: Path) -> Forecast:

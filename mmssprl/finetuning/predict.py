@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import torch
 from mmengine.config import Config
@@ -107,10 +108,17 @@ def _predict_all(
     for index, name in enumerate(watch(source.names, "predicting", total=len(source.names))):
         try:
             image = source.load(index)
+            fields = pipeline(image_fields(image))
         except ImageReadError as error:
             bad.append(str(error))
             continue
-        (sample,) = model.test_step(pseudo_collate([pipeline(image_fields(image))]))
+        except cv2.error:  # a side would become 0
+            height, width = image.shape[1:]
+            bad.append(
+                f"{name}: {width} x {height} px are too narrow to be resized; cut the image."
+            )
+            continue
+        (sample,) = model.test_step(pseudo_collate([fields]))
         if name in drawn:
             picture = task.draw(image.permute(1, 2, 0).contiguous().numpy(), sample)
             _write_picture(folder / picture_of[name], picture)

@@ -2,21 +2,16 @@
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median
 from typing import NamedTuple
-
-import numpy as np
 
 from ..config.hooks import find_hook
 from ..console.durations import format_hours, parse_duration
-from ..console.progress import watch
 from ..console.tables import reasons_table
-from ..console.wording import counted, on_one_line, wrapped
-from ..datasets import ImageReadError, UnlabeledImages
-from ..datasets.bad_images import most_bad
+from ..console.wording import wrapped
+from ..datasets import UnlabeledImages
 from ..distillation.maps import forecast_pass
 from ..distillation.teacher import Teacher, load_teacher
 from ..errors import UserValueError
@@ -28,20 +23,14 @@ from ..runs.start import Log, PlannedRun
 from ..runs.work_dirs import refuse_used
 from ..system.environment import training_threads
 from ..weights import Source
-from .choose import SIZE_STEP_PX, choose_recipe
+from .choose import choose_recipe
 from .config import Channels, finish_config, measure_channels
 from .continuation import named_weights
 from .options import PretrainOptions
 from .recipe import Recipe
+from .usable_images import BAD_SHARE, find_usable_images
 
-MIN_IMAGES = 8  # usable: four steps per epoch with the smallest batch of two
-FEW_IMAGES = 1000  # fewer usable images give a warning
-MIN_SIDE_PX = 2 * SIZE_STEP_PX  # shorter side of a usable image; no recipe has smaller views
-_BAD_SHARE = "train_dataloader.dataset.max_bad_share"
 _MAX_KINDS = 5
-_MOST_OPENED = 2000
-_LOOK_S = 20.0
-_SAMPLE = 64
 _REPORT_S = 10.0  # of the final report; 5 to 8 were measured on two cores
 _PROBING_S = 1800  # more that the other processes wait while the first one probes
 
@@ -141,7 +130,7 @@ def plan_pretraining(
 def look_at_images(source: str, asked: PretrainOptions) -> SeenImages:
     """List the images, and read some of them."""
     wanted = asked.channels
-    max_bad_share = (asked.cfg_options or {}).get(_BAD_SHARE, 0.01)
+    max_bad_share = (asked.cfg_options or {}).get(BAD_SHARE, 0.01)
     pixels = Pixels(wanted, "") if wanted else None  # their type is measured below
     # The path that training uses, so that headers of tar files are read once.
     root = str(Path(source).resolve()) if Path(source).exists() else source
@@ -224,61 +213,3 @@ def forecast_run(
         other_s=_REPORT_S + pass_s,
         other_bytes=pass_bytes,
     )
-
-
-def find_usable_images(
-    images: UnlabeledImages, source: str, *, from_random: bool = True
-) -> tuple[int, list[str]]:
-    """Open up to 2,000 images, spread over all, for up to 20 s or until enough are usable.
-
-    Returns the median of the usable images' shorter sides, and warnings. Raises ValueError if too
-    few are usable, or so many are unreadable that training would stop.
-    """
-    count = len(images)
-    end = time.monotonic() + _LOOK_S
-    spread = np.linspace(0, count - 1, min(count, _MOST_OPENED)).astype(int).tolist()
-    # A sample of the whole comes first, in case time runs out.
-    order = dict.fromkeys([*spread[:: max(1, len(spread) // _SAMPLE)], *spread])
-    sides: list[int] = []
-    unreadable: list[str] = []
-    for num_opened, index in enumerate(watch(order, "looking at images")):
-        usable = [side for side in sides if side >= MIN_SIDE_PX]
-        if num_opened >= _SAMPLE and len(usable) >= MIN_IMAGES and time.monotonic() >= end:
-            break
-        try:
-            sides.append(min(images.load_image(index).shape[1:]))
-        except ImageReadError as error:
-            unreadable.append(str(error.path))  # the training lists it in bad_images.txt
-
-    num_opened = len(sides) + len(unreadable)
-    usable = [side for side in sides if side >= MIN_SIDE_PX]
-    looked = (
-        f"of {counted(num_opened, 'image')} looked at {len(unreadable)} cannot be read and "
-        f"{len(sides) - len(usable)} have a side below {MIN_SIDE_PX} px, the smallest view"
-    )
-    if len(usable) < MIN_IMAGES:
-        raise UserValueError(
-            f"pre-training needs at least {MIN_IMAGES} usable images, but {source} has "
-            f"{len(usable)}: {looked}. Add images, or correct the path (channels reads .npy, "
-            "and TIFFs other than 8-bit RGB)."
-        )
-    _refuse_unreadable(images, unreadable)
-
-    warnings = [f"{looked}: remove them."] if len(usable) < num_opened else []
-    num_usable = count * len(usable) // num_opened  # exact if all were opened
-    if num_usable < FEW_IMAGES and from_random:
-        warnings.append(
-            f"{num_usable:,} usable images are few: expect a small gain over random weights. Add "
-            "images, which need no labels, or give weights or teacher: supervised, or a file."
-        )
-    return int(median(usable[:_SAMPLE])), warnings  # the sample does not depend on the time
-
-
-def _refuse_unreadable(images: UnlabeledImages, unreadable: Sequence[str]) -> None:
-    """Raise ValueError if so many images cannot be read that training would stop."""
-    if len(unreadable) > most_bad(len(images), images.max_bad_share):
-        raise UserValueError(
-            f"at most {images.max_bad_share:.3g} of the images may be unreadable, but "
-            f"{len(unreadable)} of {len(images):,} are, such as {on_one_line(unreadable[0])}; "
-            f"replace or remove them, or raise {_BAD_SHARE} (cfg_options)."
-        )

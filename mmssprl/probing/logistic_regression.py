@@ -95,7 +95,7 @@ class LogisticRegression(ABC):
         target = labels.clamp(min=0).to(self._x)
         known = (labels >= 0).to(self._x)
         weights = known / known.sum(0).clamp(min=1)
-        share = (target * weights).sum(dim=0)
+        share = (target * weights).sum(dim=0).clamp(max=1)  # rounding must not make p (1 - p) < 0
 
         self._target[part, : len(target)] = target
         self._weights[part, : len(target)] = weights

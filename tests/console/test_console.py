@@ -63,6 +63,16 @@ def test_logs_of_packages_reach_only_the_file(log):
     assert {text: file.read_text().count(text) for text in counts} == counts
 
 
+def test_letters_that_pictures_lack_are_warned_of_if_verbose(warned):
+    text = "Glyph 20013 (CJK UNIFIED IDEOGRAPH-4E2D) missing from font(s) DejaVu Sans."
+    with quiet_console():
+        warn(text, filename="/own/outputs.py")
+    assert not warned
+    with quiet_console(verbose=True):
+        warn(text, filename="/own/outputs.py")
+    assert len(warned) == 1
+
+
 @pytest.fixture
 def cleared(monkeypatch):
     """Counts how often the live line was erased for another line."""

@@ -98,6 +98,7 @@ def test_pictures_show_the_first_three_channels_in_their_own_ranges():
         (np.zeros(9, np.uint8), r"its shape is \(9,\)"),
         (np.zeros((2, 2, 4)), "its values are float64"),
         (np.full((2, 2, 4), np.nan, np.float32), "NaN"),
+        (np.full((2, 2, 4), np.finfo(np.float32).min), "above 1e\\+30, which stand for no data"),
         (ramp(3), "3 channels of uint16, and not 4 channels of uint16"),
         (ramp(4, "uint8"), "4 channels of uint8, and not 4"),
     ],
@@ -106,6 +107,25 @@ def test_unfit_files_are_refused(array, words, tmp_path):
     np.save(tmp_path / "a.npy", array)
     with pytest.raises(ImageReadError, match=rf"a\.npy: .*{words}"):
         read_as(tmp_path / "a.npy", Pixels(4, "uint16"))
+
+
+def write_no_data(path, said, value):
+    array = ramp(1, "float32")
+    array[0, 0] = value
+    tifffile.imwrite(path, array, extratags=[(42113, "s", 0, said, True)])
+    return path
+
+
+@pytest.mark.parametrize("said", ["-9999", "-9999.0 ", "-9.999e3"])
+def test_pixels_without_data_are_refused(said, tmp_path):
+    path = write_no_data(tmp_path / "a.tif", said, -9999)
+    with pytest.raises(ImageReadError, match=r"a\.tif: .*pixels without data \(nodata is -9999\)"):
+        read_array(path)
+
+
+@pytest.mark.parametrize(("said", "value"), [("-9999", 5), ("0", 0), ("nan", 5), ("none", 5)])
+def test_files_may_say_what_no_data_is(said, value, tmp_path):
+    assert read_array(write_no_data(tmp_path / "a.tif", said, value))[0, 0] == value
 
 
 def test_cut_off_files_are_refused(tmp_path):

@@ -73,7 +73,7 @@ def test_shards_give_the_samples_of_folders_of_their_names(tmp_path, warnings):
 
 def test_only_visible_regular_images_count(tmp_path):
     root = folder(tmp_path / "images", 2)
-    for name in (".hidden.png", "._00.png", ".cache/a.png"):
+    for name in (".hidden.png", "._00.png", ".cache/a.png", "@eaDir/a.png"):
         save(root / name)
     (root / "notes.txt").write_text("no image")
     (root / "folder.png").mkdir()

@@ -8,6 +8,7 @@ from mmssprl.drawing.named_boxes import (
     captioned,
     class_colour,
     draw_named,
+    missing_characters,
     place_names,
 )
 
@@ -116,3 +117,8 @@ def test_long_captions_wrap():
     drawn = captioned(grey(), [(words, "#222222")])[:-200]
     assert (drawn[:, -4:] == 255).all()  # nothing is cut at the right
     assert len(drawn) > 3 * (len(captioned(grey(), [("a", "#222222")])) - 200)
+
+
+def test_characters_that_pictures_cannot_show():
+    assert missing_characters(["\u00e9t\u00e9 \u03b1", "\u0436 \u2264 \t"]) == []
+    assert missing_characters(["a\u7c90", "\u540d\u7c90"]) == ["\u540d", "\u7c90"]

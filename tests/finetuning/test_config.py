@@ -13,6 +13,7 @@ from mmssprl.datasets.labels import find_labels
 from mmssprl.finetuning.config import finetune_config, set_label_files, set_numbers
 from mmssprl.finetuning.label_files import write_labels
 from mmssprl.finetuning.options import FinetuneOptions
+from mmssprl.finetuning.plan import labels_for
 from mmssprl.finetuning.start import finetune
 from mmssprl.finetuning.tasks import TASKS
 from mmssprl.models import TimmBackbone
@@ -225,3 +226,12 @@ def test_mistakes_are_refused_before_any_image_is_read(options, match, tmp_path,
     monkeypatch.setattr("mmssprl.datasets.labels.find.Files", None)  # reads the folder
     with pytest.raises(ValueError, match=match):
         finetune("random", "data", "classify", tmp_path / "run", **options)
+
+
+@pytest.mark.parametrize(("name", "num"), [("\u540d\u7c90", 2), ("\u00e9t\u00e9", 0)])
+def test_names_that_pictures_cannot_show_are_reported(name, num, tmp_path):
+    (write_class_folders(tmp_path) / "disc").rename(tmp_path / name)
+    labels = labels_for(str(tmp_path), "classify", FinetuneOptions())
+    rule = f"pictures have no letter for {num} characters of the names of classes"
+    told = [warning for warning in labels.warnings if warning.startswith(rule)]
+    assert len(told) == (1 if num else 0)

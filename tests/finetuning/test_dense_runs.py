@@ -87,8 +87,12 @@ def test_predictions_of_a_detector_with_masks_are_a_coco_file(run_command, photo
     options = ("--batch-size", "4", "--image-px", "48")
     _, scores = run_command(write_coco, "detect", *options, num_train=8, num_val=2)
     assert [*scores][:6:3] == ["box AP", "mask AP"]
+    # Resized to 48 px, this image has no height.
+    Image.new("RGB", (3000, 3)).save(photographs / "narrow.png")
     text = predict(tmp_path / "run/epoch_1.pth", photographs, out, log=lambda text: None)
     assert str(out / "predictions.json") in text
+    bad = (out / "bad_images.txt").read_text()
+    assert bad.startswith("narrow.png: 3000 x 3 px are too narrow to be resized")
     content = COCO(str(out / "predictions.json"))
     images = [(image["file_name"], image["width"]) for image in content.dataset["images"]]
     assert images == [("new/0.jpg", WIDTH), ("new/1.jpg", WIDTH)]

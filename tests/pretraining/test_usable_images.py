@@ -1,12 +1,14 @@
 import re
 
+import numpy as np
 import pytest
 from helpers.datasets.image_folders import build, save
+from PIL import Image
 
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.errors import UserValueError
-from mmssprl.pretraining import plan
-from mmssprl.pretraining.plan import find_usable_images
+from mmssprl.pretraining import usable_images
+from mmssprl.pretraining.usable_images import find_usable_images
 
 
 def fill(folder, usable=0, unreadable=0, small=0):
@@ -42,8 +44,8 @@ def test_a_small_folder_is_looked_at_whole_while_there_is_time(tmp_path, monkeyp
     with pytest.raises(UserValueError, match=message):
         find_usable_images(images, "a")
     assert find_usable_images(build(tmp_path / "a", max_bad_share=0.1), "a")[0] == 32
-    monkeypatch.setattr(plan, "_SAMPLE", 10)
-    monkeypatch.setattr(plan, "_LOOK_S", 0.0)
+    monkeypatch.setattr(usable_images, "_SAMPLE", 10)
+    monkeypatch.setattr(usable_images, "_LOOK_S", 0.0)
     find_usable_images(images, "a")
     # A slow look continues until enough images are usable.
     _, [looked, _] = find_usable_images(fill(tmp_path / "b", usable=20, small=80), "b")
@@ -52,8 +54,8 @@ def test_a_small_folder_is_looked_at_whole_while_there_is_time(tmp_path, monkeyp
 
 
 def test_of_many_images_a_part_is_opened(tmp_path, monkeypatch):
-    monkeypatch.setattr(plan, "_MOST_OPENED", 10)
-    monkeypatch.setattr(plan, "FEW_IMAGES", 100)
+    monkeypatch.setattr(usable_images, "_MOST_OPENED", 10)
+    monkeypatch.setattr(usable_images, "FEW_IMAGES", 100)
     opened = []
     load = UnlabeledImages.load_image
     monkeypatch.setattr(
@@ -64,3 +66,53 @@ def test_of_many_images_a_part_is_opened(tmp_path, monkeypatch):
     assert sorted(opened) == [0, 10, 21, 32, 43, 54, 65, 76, 87, 98]
     with pytest.raises(UserValueError, match="of 10 images looked at"):
         find_usable_images(fill(tmp_path / "d", small=100), "d")
+
+
+def gray(folder, most, num=20):
+    """Images of 16 bits that use values up to ``most``."""
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    for index in range(num):
+        values = rng.integers(0, most, (40, 40)).astype(np.uint16)
+        values[0, 0] = most
+        Image.fromarray(values).save(folder / f"{index}.png")
+    return folder
+
+
+def warnings_of(folder, words, **options):
+    _, warnings = find_usable_images(build(folder, **options), str(folder))
+    return [warning for warning in warnings if words in warning]
+
+
+def test_images_of_12_bits_in_16_are_called_nearly_black(tmp_path):
+    (warning,) = warnings_of(gray(tmp_path / "twelve", 4095), "nearly black")
+    assert warning.startswith("20 of 20 images are nearly black, for example ")
+    assert not warnings_of(gray(tmp_path / "fourteen", 16383), "nearly black")
+    pixels = {"channels": 1, "dtype": "uint16"}
+    assert not warnings_of(tmp_path / "twelve", "nearly black", pixels=pixels)
+
+
+def test_a_few_black_images_are_no_mistake(tmp_path):
+    folder = gray(tmp_path / "a", 65535)
+    for name in ("0.png", "1.png"):
+        Image.new("L", (40, 40)).save(folder / name)
+    assert not warnings_of(folder, "nearly black")
+
+
+NAMES = ["masks/{}.png", "SegmentationClass/{}.png", "images/{}_mask.png", "drawn/{}_mask.gif"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_label_images_among_photographs_are_counted(tmp_path, name):
+    for index in range(12):
+        save(tmp_path / f"images/{index}.jpg", index, (40, 40))
+        save(tmp_path / name.format(index), index, (40, 40))
+    (warning,) = warnings_of(tmp_path, "label images")
+    rule = f"12 of 24 images look like label images of others, for example {name.format(0)}:"
+    assert warning.startswith(rule)
+
+
+def test_a_class_may_be_called_mask(tmp_path):
+    for index in range(12):
+        save(tmp_path / f"{('mask', 'no_mask')[index % 2]}/{index}.png", index, (40, 40))
+    assert not warnings_of(tmp_path, "label images")

@@ -39,6 +39,14 @@ class TestFitLinearProbe:
             ):
                 np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-2, atol=atol)
 
+    def test_a_class_that_all_images_show_is_fitted(self):
+        generator = torch.Generator().manual_seed(0)
+        # Features that are nearly alike have axes of large variance, and 24 x (1 / 24) is above 1.
+        alike = torch.randn(24, 2, generator=generator) @ torch.randn(2, 512, generator=generator)
+        features = alike + 0.01 * torch.randn(24, 512, generator=generator)
+        labels = torch.ones(24, 1, dtype=torch.int8)
+        assert (fit_linear_probe(features, labels)(features) > 5).all()
+
     @pytest.mark.parametrize("num_folds", [2, 5])
     def test_the_penalty_is_the_best_on_folds_that_are_left_out(self, num_folds):
         features, labels = toy(num=123, channels=20)  # folds of different length

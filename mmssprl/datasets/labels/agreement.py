@@ -1,5 +1,6 @@
 """One wording for two sources that must say the same."""
 
+import unicodedata
 from collections.abc import Sequence
 
 
@@ -22,6 +23,11 @@ def differing(
     )
 
 
+def spelled(name: str) -> str:
+    """Return a name in one spelling: macOS and zip files may write é as e and an accent."""
+    return unicodedata.normalize("NFC", name)
+
+
 def plain(name: str) -> str:
-    """Return a name without what people write in two ways: case and spaces."""
-    return "".join(name.casefold().split())
+    """Return a name without what people write in two ways: case, spaces and accents."""
+    return "".join(spelled(name.casefold()).split())

@@ -7,18 +7,21 @@ from ...console.progress import watch
 from ...console.wording import on_one_line
 from ...errors import UserValueError
 from ...system.environment import usable_cores
-from ..image_reading import ImageReadError, read_image
+from ..image_reading import DARK, MOST_DARK, ImageReadError, dark_warning, read_image
 
 _MOST_THREADS = 8
 """Largest number of images that are decoded at a time; each may take half a gigabyte."""
 _MOST_NAMED = 8
 
 
-def refuse_broken(paths: Sequence[str]) -> None:
-    """Raise ValueError with the names of images that cannot be decoded completely."""
+def refuse_broken(paths: Sequence[str], warnings: list[str]) -> None:
+    """Raise ValueError with the names of images that cannot be decoded completely.
+
+    Many nearly black images are a warning.
+    """
     with ThreadPoolExecutor(min(_MOST_THREADS, usable_cores())) as pool:
-        tried = watch(pool.map(_error_of, paths), "decoding images", total=len(paths))
-        broken = [error for error in tried if error is not None]
+        seen = [*watch(pool.map(_look_at, paths), "decoding images", total=len(paths))]
+    broken = [each for each in seen if isinstance(each, ImageReadError)]
 
     if len(broken) == 1:
         raise broken[0]
@@ -28,10 +31,14 @@ def refuse_broken(paths: Sequence[str]) -> None:
         text = f"{len(broken)} of {len(paths)} images are broken ({named}{more}). {broken[0]}"
         raise UserValueError(on_one_line(text))
 
+    dark = [path for path, is_dark in zip(paths, seen, strict=True) if is_dark]
+    if len(dark) > MOST_DARK * len(paths):
+        warnings.append(dark_warning(dark, len(paths)))
 
-def _error_of(path: str) -> ImageReadError | None:
+
+def _look_at(path: str) -> ImageReadError | bool:
+    """Return the error of an image, or whether it is nearly black."""
     try:
-        read_image(path)
+        return bool(read_image(path).max() <= DARK)
     except ImageReadError as error:
         return error
-    return None

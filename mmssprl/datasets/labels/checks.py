@@ -10,6 +10,7 @@ from .broken import refuse_broken
 from .copies import copy_warnings
 from .labelled_images import LabelledData, LabelledImage, Object, image_of_objects
 from .sizes import measure_images
+from .split_names import TRAIN, VAL
 
 OF_PIXELS = ("segment", "dense")
 """Tasks that need the class of each pixel."""
@@ -18,6 +19,9 @@ _LEAST_TRAIN = 2
 _FEW_VAL = 10
 """With fewer validation images, scores are mostly chance."""
 _MOST_NAMED = 5
+_MOST_CROWDS = {"COCO": 0.05, "PASCAL VOC": 0.5}
+"""Fraction of crowds or "difficult" objects above which they may be a mistake, by layout. COCO
+itself has 0.01, VOC 0.2."""
 
 
 def check_labels(data: LabelledData, task: str, *, measured: bool) -> LabelledData:
@@ -58,7 +62,7 @@ def _measure(data: LabelledData, task: str) -> LabelledData:
     """Return the images with their sizes, and objects in pixels of them."""
     may_skip = task == "dense"
     if not may_skip:
-        refuse_broken([image.path for image in data.images])
+        refuse_broken([image.path for image in data.images], data.warnings)
     placed = task != "classify"
     images = measure_images(data.images, data.warnings, may_skip=may_skip, placed=placed)
     if task == "detect":
@@ -113,11 +117,28 @@ def _warnings(data: LabelledData, task: str) -> list[str]:
             f"score: {', '.join(lacking[:_MOST_NAMED])}{more} (images in train and val)."
         )
 
-    for split, images in (("train", data.train), ("val", data.val)):
+    for split, images in ((TRAIN, data.train), (VAL, data.val)):
         bare = sum(not image.labels for image in images)
         if bare and task not in OF_PIXELS:
-            found.append(f"{bare} of {len(images)} images of {split} have no annotation.")
+            is_unused = task == "detect" and split == TRAIN
+            effect = ": detection does not learn from them" if is_unused else ""
+            found.append(f"{bare} of {len(images)} images of {split} have no annotation{effect}.")
 
+    constant = [name for name, _, shown in counts if shown == len(data.val)]
+    if task == "classify" and constant and not data.is_single_label:
+        more = ", ..." if len(constant) > _MOST_NAMED else ""
+        found.append(
+            f"every image of val shows {', '.join(constant[:_MOST_NAMED])}{more}: the average "
+            "precision of such a class is 100 % for any weights; add images without it."
+        )
+
+    crowds = sum(thing.is_crowd for thing in data.objects)
+    if task != "classify" and crowds > _MOST_CROWDS.get(data.layout, 1) * len(data.objects):
+        found.append(
+            f"{crowds} of {len(data.objects)} objects are marked as crowds, ignored or difficult: "
+            "they are neither learned nor scored. Tools mark masks of a brush so; set iscrowd to 0 "
+            "if these are ordinary objects."
+        )
     if task == "detect" and any(t.segmentation for t in data.objects) and not data.has_masks:
         found.append("some objects have no mask: only boxes are trained.")
     if len(data.val) < _FEW_VAL:

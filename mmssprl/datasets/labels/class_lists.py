@@ -19,12 +19,14 @@ _ONE_LIST = "the data must have one list of classes"
 
 
 def class_files(files: Files) -> dict[str, list[str]]:
-    """Return the classes that classes.txt and its like list, by file, in any folders."""
-    named = files.ending(*CLASS_FILES)
+    """Return the classes that classes.txt, its like and the list of obj.data name, by file."""
+    settings = files.darknet_settings()
+    lists = {PurePosixPath(path).name.lower() for _, key, path in settings if key == "names"}
+    known = lists.union(CLASS_FILES)
     return {
         name: _titles(files, name)
-        for name in named
-        if PurePosixPath(name).name.lower() in CLASS_FILES
+        for name in files.names
+        if PurePosixPath(name).name.lower() in known
     }
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ...errors import UserValueError
 from .agreement import differing
 from .object_masks import box_around, without_slivers
+from .rotated import is_rotated_annotation, warn_of_rotated
 
 Annotations = list[dict[str, Any]]
 Boxes = NDArray[np.float64]
@@ -41,6 +42,8 @@ def check_boxes(name: str, content: dict[str, Any], warnings: list[str]) -> None
     Single boxes far from their masks are a warning. Crowds are not compared.
     """
     own = [a for a in content["annotations"] if a.get("bbox") is not None and not a.get("iscrowd")]
+    rotated = [_named(a) for a in own if is_rotated_annotation(a)]
+    warn_of_rotated(rotated, len(own), warnings)
     masks = [without_slivers(a.get("segmentation")) for a in own]
     around = _array([box_around(mask) for mask in masks if mask], 4)
     _refuse_shares(name, "bbox", _boxes_of(own))

@@ -9,12 +9,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from ...errors import UserFileNotFoundError, UserValueError
+from ...errors import UserValueError
 from .agreement import differing
 from .coco_boxes import check_boxes
-from .files import Files
-from .labelled_images import LabelledImage, Object, Splits, image_of_objects, split_of
+from .files import Files, require_ann_file
+from .labelled_images import LabelledImage, Object, Splits, image_of_objects
 from .object_masks import box_around, without_slivers
+from .split_names import split_of
 
 TITLE = "COCO"
 _OWN_FILES = [
@@ -139,15 +140,8 @@ def _read_object(annotation: dict[str, Any], label: int) -> Object:
     if box is None and segmentation:
         box = box_around(segmentation)
     place: Any = None if box is None else tuple(map(float, box))
-    return Object(label, place, segmentation or None, bool(annotation.get("iscrowd", 0)))
-
-
-def require_ann_file(ann_file: str | Path) -> None:
-    """Raise FileNotFoundError if there is no such annotation file."""
-    if not os.path.isfile(ann_file):
-        raise UserFileNotFoundError(
-            f"there is no ann_file {str(ann_file)!r}; correct the path, below data_root."
-        )
+    is_crowd = 1 in (annotation.get("iscrowd"), annotation.get("ignore"))
+    return Object(label, place, segmentation or None, is_crowd)
 
 
 def read_coco(ann_file: str | Path, *lists: str) -> dict[str, Any]:

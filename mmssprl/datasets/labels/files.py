@@ -13,13 +13,17 @@ from urllib.parse import unquote
 from ...console.paths import DATA_FILES, check_data
 from ...errors import UserError, UserFileNotFoundError, UserValueError, refuse_damaged
 from ..image_index import IMAGE_SUFFIXES, walk
+from .agreement import spelled
 
 MASK_FOLDERS = frozenset(
     ("masks", "mask", "labels", "annotations", "ann_dir", "gt", "labelids", "segmentationclass")
     + ("segmentationclassaug", "segmentationobject")
 )
 """Names of folders of label images, in lower case."""
-CLASS_FILES = ("classes.txt", "class_names.txt", "labelmap.txt", "labels.txt", "obj.names")
+CLASS_FILES = (
+    *("classes.txt", "class_names.txt", "labelmap.txt", "labels.txt"),
+    *("obj.names", "_darknet.labels"),  # of darknet, and of Roboflow's export for it
+)
 """Names of files that list the classes, in lower case."""
 _MOST_NAMED = 3
 _MOST_LETTERS = 120
@@ -48,8 +52,10 @@ class Files:
 
     def __init__(self, data: str | Path) -> None:
         self.root = data_folder(data)
+        self.unlisted: list[OSError] = []
+        """Errors of the folders that cannot be listed."""
         names = []
-        for below, own in walk(str(self.root)):
+        for below, own in walk(str(self.root), self.unlisted.append):
             names += [below + name for name in own]
 
         given = Path(data).resolve()
@@ -102,7 +108,7 @@ class Files:
     def _by_last_part(self) -> dict[str, list[str]]:
         found = defaultdict(list)
         for name in self.images:
-            path = PurePosixPath(name)
+            path = PurePosixPath(spelled(name))
             for key in {path.name, path.stem}:
                 found[key].append(name)
         return found
@@ -110,12 +116,12 @@ class Files:
     def find_image(self, named: str, near: str, *, is_moved: bool = False) -> str | None:
         """Return the image that the annotation file ``near`` calls ``named``; None if missing.
 
-        The name may lack the suffix. Its folders must match, anywhere below the root; only the last
-        one for an absolute path, or if ``is_moved``. Of several images, those with most folders in
-        common with the name are taken, then photographs, then those with most words in common with
-        the annotation file.
+        The name may lack the suffix, and spell accents in another way. Its folders must match,
+        anywhere below the root; only the last one for an absolute path, or if ``is_moved``. Of
+        several images, those with most folders in common with the name are taken, then photographs,
+        then those with most words in common with the annotation file.
         """
-        *folders, last = PurePosixPath(named.replace("\\", "/")).parts or ("",)
+        *folders, last = PurePosixPath(spelled(named).replace("\\", "/")).parts or ("",)
         if folders and (folders[0] == "/" or folders[0].endswith(":")):
             is_moved = True
             del folders[0]
@@ -127,7 +133,7 @@ class Files:
             return named
 
         def score(name: str) -> tuple[int, bool, int]:
-            there = list((self.root / name).parts[:-1])
+            there = [spelled(part) for part in (self.root / name).parts[:-1]]
             common = len(os.path.commonprefix([there[::-1], folders[::-1]]))
             words, others = ({*re.split(r"[/_.-]", each)} for each in (name, near))
             return common, not is_label_image(name), len(words & others)
@@ -173,7 +179,15 @@ def _last_name(named: str) -> str:
     """Return the name of the image in a path of any system, or in a URL."""
     parts = re.split(r"[\\/?=&#]", unquote(named))
     images = (part for part in reversed(parts) if part.lower().endswith(IMAGE_SUFFIXES))
-    return next(images, parts[-1]).casefold()
+    return spelled(next(images, parts[-1])).casefold()
+
+
+def require_ann_file(ann_file: str | Path) -> None:
+    """Raise FileNotFoundError if there is no such annotation file."""
+    if not os.path.isfile(ann_file):
+        raise UserFileNotFoundError(
+            f"there is no ann_file {str(ann_file)!r}; correct the path, below data_root."
+        )
 
 
 def require_files(paths: Sequence[str], ann_file: str) -> None:

@@ -1,5 +1,6 @@
 """Find the layout of labelled images, and read them."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,16 +19,21 @@ from .labelled_images import (
     Object,
     Splits,
     all_images,
+    by_folder,
     choose_splits,
     image_of_objects,
     joined,
     map_images,
 )
 from .object_masks import is_whole_image
-from .split_lists import with_lists
+from .repeated import without_repeats
+from .split_lists import read_image_sets, with_lists
+from .unlisted import warn_of_unlisted
 
 DEFAULT_VAL_SHARE = 0.2
 _OF_OBJECTS = (coco_file, voc, yolo)
+_WITH_FOLDERS = (voc, yolo, masks)
+"""Layouts with splits named by the folders of images."""
 _BACKGROUND = "background"
 _MASKS = (
     "label images (PNGs of class indices) in a folder named masks, labels, annotations or "
@@ -78,13 +84,7 @@ def find_labels(
     )
 
     warnings: list[str] = []
-    classes, splits = layout.read(files, found, warnings)
-    splits = {split: joined(images, warnings) for split, images in splits.items()}
-    if layout is not masks:
-        classes, splits = without_unused_twins(classes, splits, warnings)
-    warn_of_similar(classes, warnings)
-    splits, unused = with_lists(files, splits, warnings)
-
+    classes, splits, unused = _read(files, layout, found, warnings)
     if layout is masks and task == "classify":
         classes, splits = _labelled_by_masks(classes, splits)
     if is_drawn:
@@ -123,6 +123,7 @@ def _find(files: Files, task: str) -> tuple[Any, Any]:
             or yolo.near_miss(files)
             or masks.near_miss(files)
             or unread.near_miss(files)
+            or (folders.near_miss(files) if task == "classify" else "")
             or f"{files.root} has no labels for {task} among {counted(len(files.names), 'file')} "
             f"({counted(len(files.images), 'image')}); add {_EXPECTED[task]}."
         )
@@ -132,6 +133,34 @@ def _find(files: Files, task: str) -> tuple[Any, Any]:
             f"the data must have one layout, but {files.root} has {titles}; give the folder of one."
         )
     return found[0]
+
+
+def _read(
+    files: Files, layout: Any, found: Any, warnings: list[str]
+) -> tuple[list[str], Splits, str]:
+    """Return the classes, the images by split, and why lists of splits are not used, or ""."""
+    if files.unlisted:
+        warnings.append(
+            f"{counted(len(files.unlisted), 'folder')} cannot be listed ({files.unlisted[0]}): all "
+            "in it is left out."
+        )
+    classes, splits = layout.read(files, found, warnings)
+    # Scripts that write COCO files read names with their line breaks, which pictures cannot show.
+    classes = [" ".join(name.splitlines()) for name in classes]
+    splits = {split: joined(images, warnings) for split, images in splits.items()}
+    if layout is not masks:
+        classes, splits = without_unused_twins(classes, splits, warnings)
+    warn_of_similar(classes, warnings)
+    splits = without_repeats(splits, classes, warnings)
+
+    has_list = layout is voc and bool(read_image_sets(files, "Main"))
+    if layout in (coco_file, voc) and not has_list:
+        warn_of_unlisted(files, splits, warnings)
+    splits, unused = with_lists(files, splits, warnings)
+    if layout in _WITH_FOLDERS and {*splits} == {None}:
+        images = {os.path.relpath(image.path, files.root): image for image in all_images(splits)}
+        splits = by_folder(images, in_words=True)
+    return classes, splits, unused
 
 
 def _has_only_whole_masks(image: LabelledImage) -> bool:

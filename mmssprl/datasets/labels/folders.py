@@ -1,14 +1,22 @@
 """Read a folder per class."""
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
 from ...errors import UserValueError
+from .agreement import spelled
 from .files import Files
-from .labelled_images import TRAIN, VAL, LabelledImage, Splits, split_of
+from .labelled_images import LabelledImage, Splits
+from .split_names import TRAIN, VAL, split_in_words, split_of, splits_of
 
 TITLE = "a folder per class"
+_NOT_READ = (
+    *(".heic", ".heif", ".jp2", ".jxl", ".psd", ".tga", ".exr", ".dcm"),
+    *(".dng", ".cr2", ".cr3", ".nef", ".arw"),
+)
+"""Suffixes of images in other formats, in lower case."""
 _ByClass = dict[str, list[str]]
 """Names of images by the name of their class."""
 
@@ -33,11 +41,29 @@ def find(files: Files) -> list[tuple[str | None, _ByClass]]:
     return found if names else []
 
 
+def near_miss(files: Files) -> str:
+    """Return a message about the only class, or ""."""
+    titles = {Path(name).parent.name for name in files.images} - {""}
+    if len(titles) != 1:
+        return ""
+    return (
+        "a classifier needs a folder of images for each of two classes or more, but "
+        f"{files.root} has only {titles.pop()}; add other classes, or labels of another layout."
+    )
+
+
 def read(
     files: Files, found: list[tuple[str | None, _ByClass]], warnings: list[str]
 ) -> tuple[list[str], Splits]:
     """Read the classes, in alphabetical order, and the images of all splits."""
-    classes = sorted({*chain.from_iterable(by_class for _, by_class in found)})
+    classes = sorted({*map(spelled, chain.from_iterable(by_class for _, by_class in found))})
+    _warn_of_left_out(files, found, warnings)
+    if named := [title for title in classes if split_of(title)]:
+        warnings.append(
+            f"{named[0]} is read as a class next to {len(classes) - 1} others; move its images "
+            "away if they are a split."
+        )
+
     inner = _by_inner_split(found)
     if {TRAIN, None} < {*inner}:
         bare = [*chain.from_iterable(inner[None].values())]
@@ -51,12 +77,33 @@ def read(
     splits: dict[str | None, list[LabelledImage]] = defaultdict(list)
     for split, by_class in found:
         for title, names in by_class.items():
-            label = classes.index(title)
+            label = classes.index(spelled(title))
             splits[split] += [
                 LabelledImage(files.path(name), label=label, labels=frozenset({label}))
                 for name in names
             ]
     return classes, splits
+
+
+def _warn_of_left_out(
+    files: Files, found: list[tuple[str | None, _ByClass]], warnings: list[str]
+) -> None:
+    """Warn of images in other formats, and of images in no folder of a class."""
+    if unread := files.ending(*_NOT_READ):
+        warnings.append(
+            f"{len(unread)} files are images of formats that are not read, for example "
+            f"{unread[0]}: they are left out, and so are folders without other images; convert "
+            "them to JPEG or PNG."
+        )
+
+    used: set[str] = set()
+    for _, by_class in found:
+        used.update(chain.from_iterable(by_class.values()))
+    if outside := [name for name in files.images if name not in used]:
+        warnings.append(
+            f"{len(outside)} of {len(files.images)} images are in no folder of a class, for "
+            f"example {outside[0]}: they are not used; sort them into such folders."
+        )
 
 
 def _read_class_folders(files: Files, below: str) -> _ByClass:
@@ -78,15 +125,44 @@ def _read_class_folders(files: Files, below: str) -> _ByClass:
 def _split_folders(files: Files, below: str) -> dict[str, str | None]:
     """Return the folders in ``below`` with their splits if all are named like one, else it."""
     inside = [name.removeprefix(below) for name in files.images if name.startswith(below)]
-    tops = {Path(name).parts[0] for name in inside if "/" in name}
-    folders = {f"{below}{top}/": split_of(top) for top in sorted(tops)}
-    others = [folder for folder, split in folders.items() if split is None]
-    if others and {TRAIN, VAL} <= set(folders.values()):
+    tops = sorted({Path(name).parts[0] for name in inside if "/" in name})
+    splits = splits_of(tops, in_words=True)
+    if tops and None not in splits.values():
+        return {_unwrapped(files, f"{below}{top}/", split): split for top, split in splits.items()}
+
+    if {TRAIN, VAL} <= {*splits.values()} or _are_split(inside, splits):
         raise UserValueError(
-            f"the data must have folders of splits or of classes, but have train, val and "
-            f"{', '.join(others)}; move the others away."
+            f"the data must have folders of splits or of classes, but have {', '.join(tops)}; "
+            "name all splits train, val or test, and move other folders away."
         )
-    return {below: None} if others or not folders else folders
+    return {below: None}
+
+
+def _unwrapped(files: Files, folder: str, split: str | None) -> str:
+    """Return the only folder in one of a split if it is called like the split again, else it."""
+    inside = [*_read_class_folders(files, folder)]
+    is_again = split is not None and [*map(split_in_words, inside)] == [split]
+    return f"{folder}{inside[0]}/" if is_again else folder
+
+
+def _are_split(names: Sequence[str], splits: Mapping[str, str | None]) -> bool:
+    """Whether folders of splits are among these: they hold folders of the same names.
+
+    A class may be called train or train_station.
+    """
+    inner: dict[str, set[str]] = defaultdict(set)
+    for name in names:
+        top, *below = Path(name).parent.parts or ("",)
+        inner[top].update(folder for folder in below if split_of(folder) is None)
+
+    words = {top: split_in_words(top) for top in splits}
+    for train in (top for top in splits if words[top] == TRAIN):
+        for other in splits:
+            is_pair = len(splits) == 2 and splits[train] == TRAIN
+            may_be = words[other] not in (None, TRAIN) or is_pair
+            if other != train and may_be and inner[train] & inner[other]:
+                return True
+    return False
 
 
 def _by_inner_split(found: list[tuple[str | None, _ByClass]]) -> dict[str | None, _ByClass]:

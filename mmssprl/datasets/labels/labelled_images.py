@@ -1,6 +1,5 @@
 """Labelled images of any layout, and their split into training and validation images."""
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,18 +13,9 @@ from ...console.wording import counted
 from ...errors import UserValueError
 from ..subset import rank
 from .groups import group_by, hold_out, keep, units_of, version_of
+from .split_names import TEST, TRAIN, VAL, splits_of
 
 _MOST_NAMED = 8
-TRAIN = "train"
-VAL = "val"
-TEST = "test"
-_NAMES = {
-    **dict.fromkeys(("train", "training", "trainval"), TRAIN),
-    **dict.fromkeys(("val", "valid", "validation"), VAL),
-    **dict.fromkeys(("test", "testing"), TEST),
-}
-"""Splits by the names of their folders."""
-
 Colour = tuple[int, int, int]
 """Red, green and blue from 0 to 255."""
 
@@ -186,23 +176,13 @@ class LabelledData:
         return "\n".join([text, *(f"warning: {each}" for each in self.warnings)])
 
 
-def split_of(name: str, *, is_file: bool = False) -> str | None:
-    """Return the split in the last folder of a path that is named like one, or None.
-
-    'train2014' and 'valid' are splits, 'train_station' is not. In the name of a file, any word
-    counts: 'annotations/instances_train2014.json' is 'train'.
-    """
-    parts = Path(name.lower()).parts
-    words = re.split("[^a-z]+", parts[-1]) if is_file else []
-    words += [re.sub(r"[_-]?\d+$", "", part) for part in reversed(parts)]
-    return next((_NAMES[word] for word in words if word in _NAMES), None)
-
-
-def by_folder(images: Mapping[str, LabelledImage]) -> Splits:
-    """Group images, given by file name, by the split that their folder names."""
+def by_folder(images: Mapping[str, LabelledImage], *, in_words: bool = False) -> Splits:
+    """Group images, given by file name, by the split that their folder names, see ``splits_of``."""
+    folders = {name: Path(name).parent.as_posix() for name in images}
+    split_by_folder = splits_of(folders.values(), in_words=in_words)
     splits: dict[str | None, list[LabelledImage]] = defaultdict(list)
     for name, image in images.items():
-        splits[split_of(Path(name).parent.as_posix())].append(image)
+        splits[split_by_folder[folders[name]]].append(image)
     return splits
 
 
@@ -244,7 +224,9 @@ def _divide(
         raise UserValueError(
             f"the data must have a split named train, but all are of the split {next(iter(named))}."
         )
-    images = all_images(splits)
+    # The others are not of train: folders that data.yaml leaves out, for example.
+    images = [*named.get(TRAIN, all_images(splits))]
+    num_unused = len(all_images(splits)) - len(images)
     rng = np.random.default_rng(seed)
     held_out: set[int] = set()
     units_by_label = _by_label(images)
@@ -267,6 +249,8 @@ def _divide(
     how = f"{share:.0%} of {each}{len(images)} images held out, seed {seed}"
     if (num := sum(map(len, units_by_label))) < len(images):
         how += f"; {len(images) - num} copies and versions stay with their image"
+    if num_unused:
+        how += f"; {num_unused} other images are not used"
     return train, val, how
 
 

@@ -3,7 +3,7 @@
 import re
 import reprlib
 from collections import defaultdict
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,7 @@ from ...errors import UserValueError
 from ..image_index import IMAGE_SUFFIXES
 from ..image_reading import open_image
 from . import voc
+from .agreement import spelled
 from .class_lists import agreed, class_files, numbered_classes
 from .colours import are_by_colour, listed_colours
 from .files import MASK_FOLDERS, Files, check_indices, is_label_image, refuse_missing, unlike
@@ -28,6 +29,8 @@ _IMAGE_FOLDERS = frozenset(("images", "image", "imgs", "jpegimages", "img_dir"))
 _VOC_PREFERRED = ("segmentationclassaug", "segmentationclass")
 _SUFFIX = re.compile(r"[_-](mask|label|labels|labelids|gt)$", re.IGNORECASE)
 _LOSSLESS = (".png", ".bmp", ".tif", ".tiff", ".gif")
+_MOST_IGNORED = 0.1
+"""Fraction of label images without any class above which they may be of another convention."""
 _MOST_UNNAMED = 64
 """Largest index of a class without a name, if indices are skipped."""
 _VOC_CLASSES = ("background", *VOC2007_CATEGORIES)
@@ -79,6 +82,22 @@ def near_miss(files: Files) -> str:
     return ""
 
 
+def label_images_in(names: Sequence[str]) -> list[str]:
+    """Return the names of images that are label images of others, by their folder or ending."""
+    lossless = [name for name in names if name.lower().endswith(_LOSSLESS)]
+    in_folders = {name for name in lossless if is_label_image(name)}
+    with_ending = {name for name in lossless if _SUFFIX.search(Path(name).stem)} - in_folders
+    if not in_folders and not with_ending:  # of many names no keys are made
+        return []
+
+    photographs = [name for name in names if name not in in_folders | with_ending]
+    keys = {*map(_key, photographs)}
+    stems = {Path(name).stem for name in photographs}
+    drawn = [name for name in in_folders if _key(name) in keys]
+    drawn += [name for name in with_ending if _SUFFIX.sub("", Path(name).stem) in stems]
+    return sorted(drawn)
+
+
 def _if_of_images(files: Files, names: list[str]) -> list[str]:
     return names if {*map(_key, files.photographs)} & {*map(_key, names)} else []
 
@@ -94,20 +113,9 @@ def read(files: Files, found: list[str], warnings: list[str]) -> tuple[list[str]
     if bare:
         warnings.append(f"{bare} of {len(images)} images have no label image: they are left out.")
 
-    listed_rgb = listed_colours(files)
-    modes = {key: _mode(files.path(name)) for key, name in masks.items()}
-    colours = {key: listed_rgb if mode in IN_COLOUR else () for key, mode in modes.items()}
-    shown = {
-        key: _shown(files, masks[key], colours[key])
-        for key in watch(sorted(masks), "reading label images", total=len(masks))
-    }
-    with_palette = [key for key, mode in modes.items() if mode == "P"]
-    indices = {masks[key]: shown[key] for key in with_palette}
-    if are_by_colour(files, indices, listed_rgb, warnings):
-        for key in with_palette:
-            colours[key] = listed_rgb
-            shown[key] = _shown(files, masks[key], listed_rgb)
-
+    colours, values = _read_values(files, masks, warnings)
+    _warn_of_ignored({masks[key]: own for key, own in values.items()}, warnings)
+    shown = {key: own - {IGNORED} for key, own in values.items()}
     used = frozenset().union(*shown.values())
     if len(used) < _LEAST_CLASSES:
         raise UserValueError(
@@ -132,21 +140,52 @@ def read(files: Files, found: list[str], warnings: list[str]) -> tuple[list[str]
     return classes, image_set_splits(files, "Segmentation", labelled, "a label image")
 
 
+def _read_values(
+    files: Files, masks: Mapping[str, str], warnings: list[str]
+) -> tuple[dict[str, tuple[Colour, ...]], dict[str, frozenset[int]]]:
+    """Return the colours to read each label image by, () for indices, and the values in it."""
+    listed_rgb = listed_colours(files)
+    modes = {key: _mode(files.path(name)) for key, name in masks.items()}
+    colours = {key: listed_rgb if mode in IN_COLOUR else () for key, mode in modes.items()}
+    values = {
+        key: _values_in(files, masks[key], colours[key])
+        for key in watch(sorted(masks), "reading label images", total=len(masks))
+    }
+    with_palette = [key for key, mode in modes.items() if mode == "P"]
+    indices = {masks[key]: values[key] - {IGNORED} for key in with_palette}
+    if are_by_colour(files, indices, listed_rgb, warnings):
+        for key in with_palette:
+            colours[key] = listed_rgb
+            values[key] = _values_in(files, masks[key], listed_rgb)
+    return colours, values
+
+
+def _warn_of_ignored(shown: Mapping[str, Set[int]], warnings: list[str]) -> None:
+    """Warn of label images, by name, that show no class but the background and ``IGNORED``."""
+    bare = [name for name, own in shown.items() if IGNORED in own and own <= {0, IGNORED}]
+    if len(bare) > _MOST_IGNORED * len(shown):
+        warnings.append(
+            f"{len(bare)} of {len(shown)} label images hold only {IGNORED}, which is ignored, and "
+            f"perhaps 0, for example {bare[0]}; write the index of a class if {IGNORED} stands for "
+            "one there."
+        )
+
+
 def _mode(path: str) -> str:
     with open_image(path) as file:
         return file.mode
 
 
-def _shown(files: Files, name: str, colours: Sequence[Colour]) -> frozenset[int]:
-    """Return the classes in a label image."""
+def _values_in(files: Files, name: str, colours: Sequence[Colour]) -> frozenset[int]:
+    """Return the classes in a label image, and ``IGNORED`` if pixels have it."""
     indices = read_indices(files.path(name), name, colours)
-    return frozenset(np.unique(indices).tolist()) - {IGNORED}
+    return frozenset(np.unique(indices).tolist())
 
 
 def _key(name: str) -> str:
     """Return the common part of the names of an image and its label image."""
     special = MASK_FOLDERS | _IMAGE_FOLDERS
-    path = Path(name)
+    path = Path(spelled(name))
     folders = [part for part in path.parts[:-1] if part.lower() not in special]
     stem = path.stem
     if is_label_image(name) and stem.lower().endswith(IMAGE_SUFFIXES):  # a.jpg.png

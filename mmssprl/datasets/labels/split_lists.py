@@ -12,7 +12,8 @@ from pathlib import Path, PurePosixPath
 from ...errors import UserError, UserValueError
 from .agreement import differing
 from .files import Files, refuse_missing
-from .labelled_images import TRAIN, VAL, LabelledImage, Splits, all_images, by_folder, split_of
+from .labelled_images import LabelledImage, Splits, all_images, by_folder
+from .split_names import TRAIN, VAL, split_of
 
 _Listed = dict[str, list[str]]
 """Names of images by split."""

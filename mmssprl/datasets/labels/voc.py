@@ -10,8 +10,10 @@ from pathlib import Path
 
 from ...console.progress import watch
 from ...errors import UserValueError
+from .agreement import spelled
 from .files import Files, refuse_missing
 from .labelled_images import Object, Splits, image_of_objects
+from .rotated import is_rotated_object, warn_of_rotated
 from .split_lists import image_set_splits, image_sets, read_image_sets
 
 TITLE = "PASCAL VOC"
@@ -45,6 +47,11 @@ def read(
     refuse_missing("each annotation file must have an image in the data", missing, len(used))
 
     named = {name: read_objects(found[name], name) for name in used}
+    rotated: list[str] = []
+    for name in used:
+        items = filter(is_rotated_object, found[name].iter("object"))
+        rotated += [f"{item.findtext('name')} in {name}" for item in items]
+    warn_of_rotated(rotated, sum(map(len, named.values())), warnings)
     _turn_corners(named, warnings)
     titles = {title for title, _ in chain.from_iterable(named.values())}
     classes = sorted(titles.union(listed_classes(image_sets(files, "Main"))))
@@ -128,7 +135,7 @@ def read_objects(root: ET.Element, name: str) -> Named:
     """Return the objects of an annotation file, which errors call ``name``."""
     found = []
     for item in root.iter("object"):
-        title = (item.findtext("name") or "").strip()
+        title = spelled((item.findtext("name") or "").strip())
         if not title:
             raise UserValueError(f"{name}: each object must have a name, but one has none; add it.")
 

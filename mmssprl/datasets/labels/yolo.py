@@ -13,12 +13,15 @@ import yaml
 
 from ...console.progress import watch
 from ...errors import UserValueError
+from .agreement import spelled
 from .class_lists import agreed, check_count, numbered_classes, other_lists
 from .files import CLASS_FILES, Files, check_indices, is_label_image, refuse_missing, unlike
-from .labelled_images import LabelledImage, Object, Splits, by_folder, image_of_objects, split_of
+from .labelled_images import LabelledImage, Object, Splits, by_folder, image_of_objects
 from .object_masks import box_around
 from .poses import NUM_BOX, are_poses
 from .split_lists import read_list
+from .split_names import split_of
+from .yolo_boxes import check_boxes
 
 TITLE = "YOLO"
 _BOX = 4
@@ -52,7 +55,8 @@ def near_miss(files: Files) -> str:
     for text in sorted(with_image):
         number, line = _first_line(files, text)
         with contextlib.suppress(ValueError):
-            if len([*map(float, line.split())]) > _BOX:
+            # Commas may be between the numbers, or in them.
+            if len([*map(float, re.split(r"[\s,]+", line.strip()))]) > _BOX:
                 return _mistake(text, number, line)
 
     for text in files.ending(".txt"):
@@ -81,6 +85,7 @@ def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list
 
     watched = watch(list(found.items()), "reading annotations")
     lines = _read_lines(files, dict(watched), warnings)
+    check_boxes({found[image]: own for image, own in lines.items()})
     settings = _settings(files)
     shown = {found[image]: [*map(itemgetter(0), own)] for image, own in lines.items()}
     classes = _read_classes(files, settings, shown, warnings)
@@ -121,15 +126,15 @@ def _texts_of(files: Files, images: Sequence[str]) -> dict[str, str]:
 
     For images/a.jpg these are labels/a.txt, with any folders before and after, or images/a.txt.
     """
-    texts = {*files.ending(".txt")}
+    texts = {f"{spelled(text[:-4])}.txt": text for text in files.ending(".txt")}
     found = {}
     for image in images:
-        stem = image.rpartition(".")[0]
+        stem = spelled(image.rpartition(".")[0])
         names = [f"{stem}.txt"]
         if below := re.fullmatch("(.*/)?images/(.*)", stem, re.IGNORECASE):
             folders = ("labels", "Labels", "LABELS")
             names[:0] = [f"{below[1] or ''}{folder}/{below[2]}.txt" for folder in folders]
-        found[image] = next(filter(texts.__contains__, names), "")
+        found[image] = next(filter(None, map(texts.get, names)), "")
     return {image: text for image, text in found.items() if text}
 
 

@@ -252,3 +252,16 @@ def test_images_of_val_without_annotation_are_counted(tmp_path):
     for index in range(18, 22):
         (root / f"labels/val/{index}.txt").unlink()
     assert find_labels(root, "detect").warnings == ["4 of 10 images of val have no annotation."]
+
+
+def test_a_class_that_every_image_of_val_shows_is_a_warning(tmp_path):
+    def edit(content):
+        for image in content["images"]:
+            place = {"category_id": 9, "bbox": [1, 1, 9, 9], "segmentation": []}
+            content["annotations"].append({"id": 99, "image_id": image["id"], **place})
+
+    warnings = find_labels(write_flat(tmp_path, edit, num=40), "classify").warnings
+    rule = "every image of val shows disc: the average precision of such a class is 100 %"
+    assert any(rule in warning for warning in warnings)
+    plain = find_labels(write_flat(tmp_path / "plain", num=40), "classify").warnings
+    assert not any("every image of val" in warning for warning in plain)

@@ -1,7 +1,9 @@
 """Labelled images that cannot be decoded are named before a training."""
 
+import numpy as np
 import pytest
-from helpers.datasets.labelled_folders import refused, write_masks, write_yolo
+from helpers.datasets.labelled_folders import refused, write_flat, write_masks, write_yolo
+from PIL import Image
 
 from mmssprl.datasets.labels import find_labels
 from mmssprl.probing import find_probe_data
@@ -37,3 +39,12 @@ def test_images_of_a_dense_probe_may_be_cut(tmp_path):
     cut(root / "images/train/3.jpg")
     assert len(find_labels(root, "dense").train) == 16
     refused(root, "segment", "train/3.jpg: must be a complete image")
+
+
+def test_labelled_images_of_12_bits_in_16_are_called_nearly_black(tmp_path):
+    write_flat(tmp_path)
+    for path in tmp_path.glob("*.png"):
+        gray = np.asarray(Image.open(path).convert("L")).astype(np.uint16)
+        Image.fromarray(gray * 16).save(path)
+    (warning,) = [w for w in find_labels(tmp_path, "detect").warnings if "nearly black" in w]
+    assert warning.startswith("12 of 12 images are nearly black")

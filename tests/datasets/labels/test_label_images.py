@@ -191,3 +191,14 @@ def test_names_of_label_images_may_keep_the_suffix_of_the_image(tmp_path):
 def test_label_images_of_other_names_are_named_with_an_image(tmp_path, edit, match):
     edit(write_masks(tmp_path))
     refused(tmp_path, "segment", match)
+
+
+@pytest.mark.parametrize(("num", "is_told"), [(8, True), (2, False)])
+def test_label_images_of_another_convention_are_counted(num, is_told, tmp_path):
+    root = write_masks(tmp_path)
+    for index in range(num):
+        path = f"masks/train/{index}.png"
+        images(path, lambda mask: mask.point(lambda value: 255 if value else 0))(root)
+    rule = f"{num} of 24 label images hold only 255, which is ignored, and perhaps 0, for example "
+    warnings = find_labels(root, "segment").warnings
+    assert any(warning.startswith(f"{rule}masks/train/0.png") for warning in warnings) is is_told

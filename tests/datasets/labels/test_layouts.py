@@ -21,7 +21,7 @@ from helpers.datasets.labelled_folders import (
 from pycocotools.coco import COCO
 
 from mmssprl.datasets.labels import find_labels
-from mmssprl.datasets.labels.labelled_images import split_of
+from mmssprl.datasets.labels.split_names import split_of
 from mmssprl.finetuning.label_files import write_labels
 from mmssprl.probing import find_probe_data
 
@@ -251,6 +251,21 @@ def test_texts_next_to_the_images_with_classes_txt(tmp_path, folder):
     data = find_labels(tmp_path, "classify")
     assert data.classes == ["class 0", "class 1"]
     assert "have no names" in data.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        ("labels/train/_darknet.labels", ""),
+        ("fruit.names", "classes = 2\nnames = data/fruit.names"),
+    ],
+)
+def test_lists_of_classes_of_darknet(tmp_path, name, setting):
+    root = write_yolo(tmp_path)
+    (root / "data.yaml").unlink()
+    (root / "obj.data").write_text(setting)
+    (root / name).write_text("apple\npear\n")
+    assert find_labels(root, "detect").classes == ["apple", "pear"]
 
 
 def test_lists_of_images(tmp_path):

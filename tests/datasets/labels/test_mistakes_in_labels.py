@@ -104,7 +104,8 @@ MISTAKES = {
         (both(file("train.txt", b"images/train/0.jpg\nimages/train/gone.jpg\n"),
               file("data.yaml", NAMES + b"train: train.txt\nval: images/val\n")),
          "train.txt: .* 1 of 2 have none, .*images/train/gone.jpg"),
-        (replaced("labels/*/*.txt", r"(?s).+", "\n0 30 30 20 20\n"), NEAREST),
+        *((replaced("labels/*/*.txt", r"(?s).+", f"\n{line}\n"), NEAREST)
+          for line in ("0 30 30 20 20", "0 0,5 0,5 0,2 0,2", "0,0.5,0.5,0.2,0.2")),
     ],
     (write_yolo, "segment"): [(replaced("labels/*/*.txt", r"(?s).+", "\n0 9 9 9 9\n"), NEAREST)],
     (write_masks, "segment"): [
@@ -159,7 +160,7 @@ def test_images_without_labels_are_refused(tmp_path):
 def test_folders_next_to_splits_are_refused(tmp_path):
     for folder in ("train/disc", "train/square", "val/disc", "unlabeled/all"):
         write_image(tmp_path / folder / "1.jpg", 1)
-    refused(tmp_path, "classify", "have train, val and unlabeled/; move")
+    refused(tmp_path, "classify", "have train, unlabeled, val; .* move other folders away")
 
 
 STAR = {"id": 11, "name": "star"}

@@ -3,7 +3,14 @@
 import json
 
 import pytest
-from helpers.datasets.labelled_folders import refused, write_image, write_yolo
+from helpers.datasets.labelled_folders import (
+    refused,
+    write_class_folders,
+    write_image,
+    write_yolo,
+)
+
+from mmssprl.datasets.labels import find_labels
 
 CVAT = '<annotations><version>1.1</version><image id="0" name="0.jpg"/></annotations>'
 EXPORT = "export COCO, PASCAL VOC or YOLO"
@@ -50,3 +57,22 @@ def test_texts_of_other_names_are_named_with_an_image(tmp_path):
 def test_texts_in_another_folder_are_named_with_an_image(tmp_path):
     (write_yolo(tmp_path) / "labels").rename(tmp_path / "drawn")
     refused(tmp_path, "detect", "drawn/train/0.txt has no image, .* is images/train/0.jpg; rename")
+
+
+def test_images_of_other_formats_in_folders_of_classes_are_counted(tmp_path):
+    write_class_folders(tmp_path)
+    assert not any("not read" in warning for warning in find_labels(tmp_path, "classify").warnings)
+    for name in ("disc/1.HEIC", "star/1.HEIC", "star/notes.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"0")
+    data = find_labels(tmp_path, "classify")
+    rule = "2 files are images of formats that are not read, for example disc/1.HEIC: they are"
+    assert data.classes == ["disc", "square"]
+    assert data.warnings[0].startswith(rule)
+
+
+@pytest.mark.parametrize("places", [("disc",), ("train/disc", "val/disc")])
+def test_a_folder_of_one_class_is_named(tmp_path, places):
+    for place in places:
+        write_image(tmp_path / place / "1.jpg", 0)
+    refused(tmp_path, "classify", "each of two classes or more, but .* has only disc; add other")

@@ -1,0 +1,82 @@
+"""Names whose accents are written in two ways: as one character, or as a letter and an accent."""
+
+import unicodedata
+from functools import partial
+
+import pytest
+from helpers.datasets.labelled_folders import (
+    images_of,
+    write_class_folders,
+    write_flat,
+    write_masks,
+    write_voc,
+    write_yolo,
+)
+
+from mmssprl.datasets.labels import find_labels
+
+COMPOSED = unicodedata.normalize("NFC", "é")
+DECOMPOSED = unicodedata.normalize("NFD", "é")
+
+
+def renamed(root, accent, *patterns):
+    """Put an accent before the names of files and folders."""
+    for pattern in patterns:
+        for path in sorted(root.glob(pattern)):
+            path.rename(path.with_name(accent + path.name))
+    return root
+
+
+def objects_of(root, task):
+    return [(image.objects, image.labels) for image in images_of(find_labels(root, task))]
+
+
+IN_TWO_WAYS = [
+    (write_voc, "detect", "JPEGImages/*", "Annotations/*"),
+    (write_yolo, "detect", "images/*/*", "labels/*/*"),
+    (write_masks, "segment", "images/*/*", "masks/*/*"),
+]
+
+
+@pytest.mark.parametrize("accents", [(COMPOSED, DECOMPOSED), (DECOMPOSED, COMPOSED)])
+@pytest.mark.parametrize(("write", "task", "images", "labels"), IN_TWO_WAYS)
+def test_labels_find_their_images(tmp_path, accents, write, task, images, labels):
+    expected = objects_of(write(tmp_path / "plain"), task)
+    root = write(tmp_path / "accents")
+    for path in root.glob("ImageSets/Main/*.txt"):
+        names = path.read_text().split()
+        path.write_text("\n".join(accents[1] + name for name in names))
+    renamed(root, accents[0], images)
+    renamed(root, accents[1], labels)
+    assert objects_of(root, task) == expected
+
+
+def test_names_of_a_coco_file_find_their_images(tmp_path):
+    root = write_flat(tmp_path, names=f"{COMPOSED}/{COMPOSED}{{}}.png")
+    folder = root / DECOMPOSED
+    folder.mkdir()
+    for path in [*root.glob("*.png")]:
+        path.rename(folder / f"{DECOMPOSED}{path.name}")
+    data = find_labels(root, "detect")
+    assert len(images_of(data)) == 12
+    assert not any("lead to no image" in warning for warning in data.warnings)
+
+
+def test_texts_next_to_images_are_found(tmp_path):
+    write = partial(write_yolo, num_train=16)
+    for path in [*write(tmp_path).glob("labels/*/*")]:
+        image = tmp_path / "images" / path.parent.name / path.with_suffix(".jpg").name
+        image.rename(image.with_name(COMPOSED + image.name))
+        path.rename(image.with_name(DECOMPOSED + path.stem + ".TXT"))
+    data = find_labels(tmp_path, "detect")
+    assert all(image.objects for image in images_of(data))
+
+
+def test_folders_of_a_class_in_two_spellings_are_one_class(tmp_path):
+    write_class_folders(tmp_path / "train")
+    write_class_folders(tmp_path / "val")
+    renamed(tmp_path, COMPOSED, "train/*")
+    renamed(tmp_path, DECOMPOSED, "val/*")
+    data = find_labels(tmp_path, "classify")
+    assert data.classes == [f"{COMPOSED}disc", f"{COMPOSED}square"]
+    assert data.count(data.val) == [10, 10]
