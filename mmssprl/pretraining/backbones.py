@@ -16,6 +16,14 @@ from ..models import ModuleBackbone, TimmBackbone
 from ..models.timm_backbone import check_timm
 from ..weights import timm_model, timm_network
 from .known_backbones import BACKBONES, Backbone, check_backbone_name
+from .network_checks import (
+    check_outputs,
+    classifier_warning,
+    mixing_warning,
+    num_fixed_norms,
+    num_outputs,
+    untrained_warning,
+)
 
 _TIMM_OPTIONS = ((), ("dynamic_img_size",), ("dynamic_img_size", "dynamic_img_pad"))
 """Options for views of several sizes, and of sizes that are no multiple of the patch."""
@@ -72,11 +80,13 @@ def _find_module(name: str, views: Sequence[Tensor]) -> Backbone:
     is_trained = any(map(_has_moved, network.modules()))
     network.to(memory_format=torch.channels_last)
     shapes = set()
+    counts: set[int] = set()
     for is_training, images in product((False, True), views):
         network.train(is_training)
         try:
             with torch.set_grad_enabled(is_training):
-                (last,) = network(images.contiguous(memory_format=torch.channels_last))
+                outputs = network.inner(images.contiguous(memory_format=torch.channels_last))
+                last = network.last_of(outputs, images)
         except UserError:
             raise
         except Exception as error:  # of the user's code
@@ -84,6 +94,8 @@ def _find_module(name: str, views: Sequence[Tensor]) -> Backbone:
                 f"the backbone must take views {tuple(images.shape)}, but {name} raises "
                 f"{first_line(error)}; let its forward take images of any size."
             ) from error
+        counts.add(num_outputs(outputs))
+        check_outputs(name, counts, last)
         shapes.add((*last.shape[:2], *"hw"[: last.dim() - 2]))
 
     if len(shapes) > 1 or len(last) != 2 or not last.requires_grad:
@@ -92,8 +104,21 @@ def _find_module(name: str, views: Sequence[Tensor]) -> Backbone:
             f"for 2 images {name} gives {' and '.join(map(str, shapes))}, "
             f"requires_grad={last.requires_grad}; return its last feature map, not detached."
         )
+    num_fixed = num_fixed_norms(network)
+    warnings = untrained_warning(name, network.inner, last)
+    warnings += classifier_warning(network.inner, last)
+    warnings += mixing_warning(network, views[0])
     cfg = {"type": "ModuleBackbone", "network": name}
-    return Backbone(name, cfg, last.shape[1], last.dim() == 4, _is_resnet(network), is_trained)
+    return Backbone(
+        name=name,
+        cfg=cfg,
+        channels=last.shape[1],
+        gives_map=last.dim() == 4,
+        is_resnet=_is_resnet(network),
+        is_trained=is_trained,
+        num_fixed_norms=num_fixed,
+        warnings=warnings,
+    )
 
 
 @torch.no_grad()

@@ -91,6 +91,7 @@ def _set_start(recipe: Recipe, *, is_rgb: bool) -> None:
     asked = recipe.asked
     backbone = recipe.backbone
     teacher = asked.teacher
+    recipe.warnings += backbone.warnings
     if not Source.of(asked.weights).is_random:
         continue_from(recipe, str(asked.weights), build_backbone(recipe.cfg), is_rgb=is_rgb)
     elif backbone.is_trained:
@@ -101,6 +102,12 @@ def _set_start(recipe: Recipe, *, is_rgb: bool) -> None:
     elif not recipe.method.learns_from_teacher:
         why = f"a teacher gave {TEACHER_GAIN} points of mAP on our photographs: --teacher WEIGHTS"
         recipe.rows["weights"] = RecipeRow("random, from scratch", why)
+    if backbone.num_fixed_norms and not backbone.is_trained and Source.of(asked.weights).is_random:
+        recipe.warnings.append(
+            f"{backbone.name} keeps the statistics of "
+            f"{counted(backbone.num_fixed_norms, 'BatchNorm layer')} in training, but random "
+            "weights need new ones; return a network with ordinary BatchNorm, or give weights."
+        )
 
     if recipe.method.learns_from_teacher and teacher is not None:
         is_own = Source.of(teacher).is_own

@@ -1,7 +1,7 @@
 """The backbones that ``pretrain`` knows by name. It imports no torch, as options name them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,8 @@ class Backbone:
     gives_map: bool = True  # a feature map, not pooled features
     is_resnet: bool = False  # by class; the published optimizers apply
     is_trained: bool = False  # its normalisation layers differ from their initial state
+    num_fixed_norms: int = 0  # BatchNorm layers that learn no statistics
+    warnings: Sequence[str] = ()
 
     @property
     def has_stages(self) -> bool:

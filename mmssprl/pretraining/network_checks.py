@@ -1,0 +1,116 @@
+"""What a network of the user does that its pre-training would not show.
+
+Legend: N images, C features, h, w rows and columns of the last output.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from ..console.wording import first_line
+from ..errors import UserValueError
+from ..weights.checkpoint_prefixes import is_head
+
+_SAME = 1e-3
+"""Share of the largest feature by which features of an image may differ between two batches."""
+_MOST_NAMED = 3
+
+
+def num_outputs(outputs: Any) -> int:
+    """Return how many outputs a network returns; 1 if it is a tensor."""
+    return len(outputs) if isinstance(outputs, Mapping | list | tuple) else 1
+
+
+def check_outputs(name: str, counts: set[int], last: Tensor) -> None:
+    """Raise ValueError for outputs of which a training would use another one than its users.
+
+    Args:
+        name: The network.
+        counts: Numbers of outputs, in training and in evaluation mode.
+        last: The last output of square images.
+    """
+    if len(counts) > 1:
+        raise UserValueError(
+            f"the backbone must return as many outputs in training as in evaluation, but {name} "
+            f"returns {' or '.join(map(str, sorted(counts)))}, and the last one is trained; leave "
+            "auxiliary outputs out."
+        )
+    if last.dim() == 4 and last.shape[1] == last.shape[2] != last.shape[3]:
+        raise UserValueError(
+            "the backbone must return a map (N, C, h, w), but for square images "
+            f"{name} gives {tuple(last.shape)}, with the features last; return "
+            "maps.permute(0, 3, 1, 2)."
+        )
+
+
+def untrained_warning(name: str, inner: nn.Module, last: Tensor) -> list[str]:
+    """Warn of parameters that the last output does not train; classifiers may be unused.
+
+    ``last`` is an output of the network in training mode.
+
+    Raises:
+        ValueError: It cannot be differentiated.
+    """
+    named = dict(inner.named_parameters())
+    learning = {key: value for key, value in named.items() if value.requires_grad}
+    try:
+        gradients = torch.autograd.grad(last.sum(), [*learning.values()], allow_unused=True)
+    except RuntimeError as error:  # of the user's operations
+        raise UserValueError(
+            f"the backbone must have a gradient, but that of {name} raises {first_line(error)}; "
+            "correct its forward."
+        ) from error
+    found = zip(learning, gradients, strict=True)
+    unused = [key for key, each in found if each is None and not is_head(key)]
+
+    warnings = []
+    frozen = [key for key in named if key not in learning]
+    for keys, reason in ((frozen, "have requires_grad=False"), (unused, "are not used")):
+        if keys:
+            more = ", ..." if len(keys) > _MOST_NAMED else ""
+            warnings.append(
+                f"{len(keys)} of {len(named)} parameters of the backbone {reason} and keep their "
+                f"values ({', '.join(keys[:_MOST_NAMED])}{more})."
+            )
+    return warnings
+
+
+def classifier_warning(inner: nn.Module, last: Tensor) -> list[str]:
+    """Warn of outputs (N, C) that are a classifier's, by the name and size of a parameter."""
+    if last.dim() != 2:
+        return []
+    for key, value in inner.named_parameters():
+        if is_head(key) and value.dim() == 2 and len(value) == last.shape[1]:
+            return [
+                f"the {last.shape[1]} features of the backbone are the outputs of its classifier "
+                f"{key.rpartition('.')[0]}; return the features in front of it."
+            ]
+    return []
+
+
+@torch.no_grad()
+def mixing_warning(network: nn.Module, images: Tensor) -> list[str]:
+    """Warn if features of an image (2, C, ...) change with the batch, or from call to call."""
+    network.eval()
+    (together,) = network(images)
+    (alone,) = network(images[:1])
+    difference = (together[:1] - alone).abs().max()
+    if difference <= _SAME * together.abs().max():
+        return []
+    return [
+        "in evaluation mode the features of an image differ from batch to batch. Let dropout "
+        "follow self.training, and let BatchNorm keep statistics."
+    ]
+
+
+def num_fixed_norms(network: nn.Module) -> int:
+    """Return how many BatchNorm layers of a network in training mode learn no statistics."""
+
+    def is_fixed(part: nn.Module) -> bool:
+        fixed = isinstance(part, _BatchNorm) and part.track_running_stats and not part.training
+        return fixed or type(part).__name__.startswith("FrozenBatchNorm")
+
+    return sum(map(is_fixed, network.modules()))
