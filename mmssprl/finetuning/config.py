@@ -15,7 +15,7 @@ from ..console.options import check_ranges
 from ..console.quiet import quiet
 from ..console.wording import counted
 from ..datasets.labels import LabelledData
-from ..engine.adapted_backbone import adapt_backbone, fit_backbone
+from ..engine.adapted_backbone import adapt_backbone, fit_backbone, plain_resnet
 from ..engine.initial_weights import apply_weights
 from ..errors import UserRuntimeError, UserValueError
 from ..pixels import Normalisation
@@ -91,7 +91,8 @@ def _set_optimizer(
     of_head = ""
     if "head_lr" in cfg:
         head_lr = max(lr, cfg.head_lr)
-        cfg.optim_wrapper.paramwise_cfg = {"custom_keys": {"head.": {"lr_mult": head_lr / lr}}}
+        keys = {"head.": {"lr_mult": head_lr / lr}}
+        cfg.optim_wrapper.paramwise_cfg = {"custom_keys": keys, "bypass_duplicate": True}
         of_head = f" (head {head_lr:.3g})"
 
     warmup = min(cfg.most_warmup_iters, int(cfg.warmup_share * num_steps))
@@ -207,6 +208,15 @@ def _freeze_backbone(cfg: Config, kind: type[Task]) -> None:
         return
     stages = cfg.model.backbone.get("num_stages", 4)
     cfg.model.backbone.update(frozen_stages=stages, norm_eval=True)
+
+
+def backbone_config(cfg: Config) -> Config:
+    """Return the network of a config of ``finetune_config``, and the numbers of its images."""
+    backbone = cfg.model.backbone
+    if cfg.default_scope != "mmssprl":  # one that ``adapt_backbone`` has set
+        backbone = plain_resnet(backbone)
+    numbers = Normalisation.of_config(cfg).numbers
+    return Config({"model": {"backbone": backbone, "data_preprocessor": numbers}})
 
 
 def task_of(cfg: Config) -> Task:

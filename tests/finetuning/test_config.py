@@ -10,7 +10,12 @@ from mmpretrain.datasets import BaseDataset
 
 from mmssprl.config.shipped import shipped
 from mmssprl.datasets.labels import find_labels
-from mmssprl.finetuning.config import finetune_config, set_label_files, set_numbers
+from mmssprl.finetuning.config import (
+    backbone_config,
+    finetune_config,
+    set_label_files,
+    set_numbers,
+)
 from mmssprl.finetuning.label_files import write_labels
 from mmssprl.finetuning.options import FinetuneOptions
 from mmssprl.finetuning.start import finetune
@@ -225,3 +230,20 @@ def test_mistakes_are_refused_before_any_image_is_read(options, match, tmp_path,
     monkeypatch.setattr("mmssprl.datasets.labels.find.Files", None)  # reads the folder
     with pytest.raises(ValueError, match=match):
         finetune("random", "data", "classify", tmp_path / "run", **options)
+
+
+@pytest.mark.parametrize(
+    ("task", "backbone", "described"),
+    [
+        ("classify", {"type": "TimmBackbone", "model_name": "test_vit"}, None),
+        ("detect", {"depth": 34, "frozen_stages": 1, "strides": [1, 2, 2, 2]}, {"depth": 34}),
+        ("segment", {"depth": 18, "base_channels": 8, "dilations": (1, 1, 2, 4)}, None),
+    ],
+)
+def test_a_description_has_network_and_numbers_of_a_training(task, backbone, described):
+    scope = TASKS[task].scope
+    own = {"mean": [1.0, 2.0, 3.0], "std": [4.0, 5.0, 6.0]}
+    model = {"backbone": {"type": "ResNet", **backbone}, "data_preprocessor": {**own, "x": 1}}
+    found = backbone_config(Config({"default_scope": scope, "model": model})).model
+    assert found.backbone == {"type": "ResNet", **(described or backbone)}
+    assert found.data_preprocessor == own
