@@ -21,6 +21,7 @@ from .backbone import build_model, read_architecture
 from .checkpoint_file import list_faults
 from .checkpoint_prefixes import StoredNetwork, find_network
 from .description import write_description
+from .normalisation import find_normalisation
 
 RELEASED_CONFIG = "configs/ssprl/ssprl-released_resnet50_2xb64-coslr-200e_coco.py"
 _PROTOTYPES = "ptypes.weight"
@@ -92,7 +93,10 @@ def convert_weights(
         misfit = f"{file} does not fit {cfg.filename}"
         remedy = "give the config that it was trained with."
     else:
-        cfg = Config({"model": {"backbone": backbone}})
+        own = find_normalisation(str(file), backbone)  # of a checkpoint of ours
+        pixels = {"pixels": own.pixels._asdict()} if own.pixels else {}
+        preprocessor = {**own.numbers, **pixels}
+        cfg = Config({"model": {"backbone": backbone, "data_preprocessor": preprocessor}})
         model = _build(backbone)
         misfit = f"{file} does not fit mmpretrain's ResNet-{backbone['depth']}"
         remedy = "download the file again, or pass one that holds a plain ResNet."

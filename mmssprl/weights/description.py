@@ -67,13 +67,29 @@ def modules_of(backbone: Mapping[str, Any]) -> list[str]:
 
 
 def find_description(weights: Path) -> Path | None:
-    """Return the description of weights, or of the training that wrote the checkpoint."""
-    own = weights.with_suffix(".json")
-    if own.is_file():
-        return own
-    # Other files may be next to the weights of another network.
-    is_checkpoint = _CHECKPOINT.fullmatch(weights.name)
-    return min(weights.parent.glob("*_backbone.json"), default=None) if is_checkpoint else None
+    """Return the description of weights, or of the training that wrote the checkpoint.
+
+    It is next to the file or, if that is a link, next to the file that the link names.
+    """
+    for file in (weights, weights.resolve()):
+        own = file.with_suffix(".json")
+        if own.is_file() and _may_be_ours(own):
+            return own
+        # Other files may be next to the weights of another network.
+        if _CHECKPOINT.fullmatch(file.name):
+            found = min(file.parent.glob("*_backbone.json"), default=None)
+            if found is not None:
+                return found
+    return None
+
+
+def _may_be_ours(path: Path) -> bool:
+    """Whether a file can be a description, maybe a damaged one, and not JSON of another tool."""
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return True
+    return not isinstance(content, dict) or bool({"backbone", "pixels"} & content.keys())
 
 
 class HubRecord(NamedTuple):
@@ -91,15 +107,17 @@ class HubRecord(NamedTuple):
 
 def find_hub_record(file: Path) -> HubRecord | None:
     """Return what config.json next to a file says, or else its folder in the hub's cache."""
-    path = file.with_name("config.json")
-    if file.name in _OF_HUB and path.is_file():
+    files = (file, file.resolve())
+    for path in (each.with_name("config.json") for each in files if each.name in _OF_HUB):
+        if not path.is_file():
+            continue
         with suppress(ValueError, TypeError, KeyError, AttributeError):  # a file of something else
             content = json.loads(path.read_text("utf-8"))
             record = content.get("pretrained_cfg", content)
             tag = record.get("tag")
             name = f"{content['architecture']}.{tag}" if tag else str(content["architecture"])
             return HubRecord(name[:_MOST_SHOWN], record, path.name)
-    found = _IN_HUB.search(str(file))
+    found = next(filter(None, (_IN_HUB.search(str(each)) for each in files)), None)
     return HubRecord(found[1], None, "Its folder") if found else None
 
 

@@ -4,10 +4,12 @@ import re
 
 import pytest
 import torch
+from helpers.models import odd_nets
 from helpers.pretraining.recipes import CPU, choose, config_of
 from mmengine.optim import build_optim_wrapper
 
 from mmssprl.errors import UserValueError
+from mmssprl.models import ModuleBackbone
 from mmssprl.pretraining.backbones import find_backbone
 from mmssprl.registry import MODELS
 
@@ -89,3 +91,8 @@ def test_a_continued_network_may_share_a_parameter():
     wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
     trained = [id(each) for group in wrapper.param_groups for each in group["params"]]
     assert trained.count(id(model.backbone.inner[2].weight)) == 1
+
+
+def test_a_compiled_network_has_its_own_names():
+    own = odd_nets.plain().state_dict()
+    assert ModuleBackbone(f"{NETS}:compiled").state_dict().keys() == own.keys()

@@ -17,7 +17,7 @@ from mmssprl.weights import (
     weights_file,
     write_description,
 )
-from mmssprl.weights.description import modules_of
+from mmssprl.weights.description import find_description, modules_of
 
 
 @pytest.fixture
@@ -90,6 +90,24 @@ class TestFindConfig:
         checkpoint = weights.rename(weights.with_name("epoch_3.pth"))
         cfg = find_config(str(checkpoint), None)
         assert cfg.filename == str(weights.with_name("tiny_backbone.json"))
+
+    @pytest.mark.parametrize("name", ["w.pth", "epoch_3.pth", "best_mIoU_epoch_3.pth"])
+    def test_a_link_is_described_next_to_its_file(self, name, weights, config, tmp_path):
+        file = weights.rename(weights.with_name(name))
+        written = write_description(tmp_path / "w_backbone.pth", Config.fromfile(config))
+        if name == "w.pth":
+            written = written.rename(tmp_path / "w.json")
+        (tmp_path / "links").mkdir()
+        (tmp_path / "links/latest.pth").symlink_to(file)
+        assert find_description(tmp_path / "links/latest.pth") == written
+
+    @pytest.mark.parametrize(
+        ("content", "is_taken"),
+        [('{"lr": 0.1}', False), ('{"backbone": 3}', True), ('{"backbo', True), ("[]", True)],
+    )
+    def test_json_of_another_tool_is_no_description(self, content, is_taken, tmp_path):
+        (tmp_path / "w.json").write_text(content)
+        assert (find_description(tmp_path / "w.pth") is not None) == is_taken
 
     @pytest.mark.parametrize(
         ("change", "match"),

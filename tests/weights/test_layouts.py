@@ -1,5 +1,6 @@
 """The one reader of weights, by files in the layouts of many projects."""
 
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -22,8 +23,10 @@ from mmssprl.weights import (
     find_config,
     load_network,
     start_state,
+    write_description,
 )
 from mmssprl.weights.checkpoint_prefixes import find_network
+from mmssprl.weights.description import read_description
 
 RESNET = {"type": "ResNet", "depth": 18, "base_channels": 8}
 CONFIG = Config({"model": {"backbone": RESNET}})
@@ -286,6 +289,20 @@ def test_what_is_no_resnet_is_not_converted(change, options, match, trunk, tmp_p
     with pytest.raises(ValueError, match=match):
         convert_weights(file, tmp_path / "ours" / "w.pth", **options)
     assert not [*(tmp_path / "ours").iterdir()]
+
+
+def test_convert_keeps_the_numbers_of_a_described_checkpoint(trunk, tmp_path):
+    file = published.save({"state_dict": under("backbone.", trunk)}, tmp_path / "epoch_3.pth")
+    own = {
+        "mean": [1.0, 2.0, 3.0],
+        "std": [4.0, 5.0, 6.0],
+        "pixels": {"channels": 3, "dtype": "uint16"},
+    }
+    model = {"backbone": RESNET, "data_preprocessor": own}
+    write_description(tmp_path / "run_backbone.pth", Config({"model": model}))
+    found = convert_weights(file, tmp_path / "out" / "w.pth").weights.with_suffix(".json")
+    preprocessor = read_description(found).model.data_preprocessor.to_dict()
+    assert json.loads(json.dumps(preprocessor)) == own
 
 
 def test_convert_does_not_replace_its_input(trunk, tmp_path):

@@ -202,6 +202,12 @@ class TestHub:
         assert found.equals(Normalisation())  # those of .dino; timm's default has 127.5
         assert found.source == "timm's vit_small_patch16_224.dino"
 
+    def test_a_link_to_a_file_of_the_cache_is_followed(self, tmp_path):
+        file = self.write(tmp_path / "models--timm--vit_small_patch16_224.dino/snapshots/1")
+        (tmp_path / "dino.safetensors").symlink_to(file)
+        found = find_normalisation(str(tmp_path / "dino.safetensors"), self.BACKBONE)
+        assert found.source == "timm's vit_small_patch16_224.dino"
+
     @pytest.mark.parametrize("content", [{"architecture": "x"}, {"pretrained_cfg": 3}, {"mean": 1}])
     def test_without_numbers_those_of_the_named_network_count(self, content, tmp_path):
         file = self.write(tmp_path / "a", **content)
