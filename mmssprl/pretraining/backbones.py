@@ -13,6 +13,7 @@ from ..console.wording import first_line
 from ..errors import UserError, UserValueError
 from ..functional.pooling import pool
 from ..models import ModuleBackbone, TimmBackbone
+from ..models.grouped_batch_norm import does_more
 from ..models.timm_backbone import check_timm
 from ..weights import timm_model, timm_network
 from .known_backbones import BACKBONES, Backbone, check_backbone_name
@@ -46,6 +47,11 @@ def _has_moved(module: nn.Module) -> bool:
     scales = module.weight
     seen = getattr(module, "num_batches_tracked", None)
     return bool(seen) or (scales is not None and bool((scales != scales.flatten()[0]).any()))
+
+
+def _norm_that_does_more(network: nn.Module) -> str:
+    """Return the class of the first BatchNorm with a forward of its own, or ''."""
+    return next((type(part).__name__ for part in network.modules() if does_more(part)), "")
 
 
 def name_of(cfg: Mapping[str, Any]) -> str | None:
@@ -117,6 +123,7 @@ def _find_module(name: str, views: Sequence[Tensor]) -> Backbone:
         is_resnet=_is_resnet(network),
         is_trained=is_trained,
         num_fixed_norms=num_fixed,
+        norm_that_does_more=_norm_that_does_more(network),
         warnings=warnings,
     )
 
@@ -144,7 +151,14 @@ def _find_in_timm(name: str, views: Sequence[Tensor]) -> Backbone:
         cfg: dict[str, Any] = {"type": "TimmBackbone", "model_name": model_name}
         cfg["out_type"] = "featmap" if gives_map else "pooled"
         cfg |= {"options": options} if options else {}
-        return Backbone(name, cfg, pooled.shape[1], gives_map, _is_resnet(network))
+        return Backbone(
+            name=name,
+            cfg=cfg,
+            channels=pooled.shape[1],
+            gives_map=gives_map,
+            is_resnet=_is_resnet(network),
+            norm_that_does_more=_norm_that_does_more(network),
+        )
 
     sides = sorted((images.shape[2] for images in views), reverse=True)
     sizes = ", ".join(f"{px} px" for px in sides)

@@ -83,6 +83,12 @@ def finish_config(
             cfg.auto_scale_lr.base_batch_size = recipe.step_images
         values = ", ".join(f"{key}={value}" for key, value in asked.cfg_options.items())
         recipe.rows["options"] = RecipeRow(values, "as asked; the rows above do not follow it")
+    if recipe.num_devices > 1 and cfg.get("sync_bn") and backbone.norm_that_does_more:
+        raise UserValueError(
+            f"sync_bn would replace the whole {backbone.norm_that_does_more} of {backbone.name}, "
+            "but its forward does more than BatchNorm's; split it into a BatchNorm and the rest, "
+            "or set sync_bn=None (cfg_options)."
+        )
     hand_on_layout(cfg)
 
 

@@ -23,6 +23,7 @@ class Backbone:
     is_resnet: bool = False  # by class; the published optimizers apply
     is_trained: bool = False  # its normalisation layers differ from their initial state
     num_fixed_norms: int = 0  # BatchNorm layers that learn no statistics
+    norm_that_does_more: str = ""  # class of a BatchNorm with a forward of its own
     warnings: Sequence[str] = ()
 
     @property

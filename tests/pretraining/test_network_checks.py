@@ -1,6 +1,7 @@
 """What the network of a user does that its pre-training would not show."""
 
 import re
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -96,3 +97,23 @@ def test_a_continued_network_may_share_a_parameter():
 def test_a_compiled_network_has_its_own_names():
     own = odd_nets.plain().state_dict()
     assert ModuleBackbone(f"{NETS}:compiled").state_dict().keys() == own.keys()
+
+
+SYNC = r"sync_bn would replace the whole NormRelu of .*:with_norm_relu, .* sync_bn=None"
+GROUPED = r"GroupedBatchNorm would replace the whole NormRelu, but its forward does more"
+
+
+@pytest.mark.parametrize(
+    ("method", "num_devices", "options", "message"),
+    [
+        ("swav", 2, None, SYNC),
+        ("swav", 2, {"sync_bn": None}, None),
+        ("swav", 1, None, None),
+        ("mocov2", 1, None, GROUPED),
+    ],
+)
+def test_a_norm_with_an_activation_is_not_replaced(method, num_devices, options, message):
+    data = {**CPU, "num_devices": num_devices, "image_px": 64, "cfg_options": options}
+    recipe = choose(method, **data, backbone=f"{NETS}:with_norm_relu")
+    with pytest.raises(UserValueError, match=message) if message else nullcontext():
+        MODELS.build(config_of(recipe).model)

@@ -143,3 +143,14 @@ def with_own_numbers():
     net.mean = (0.0, 0.0, 0.0)
     net.std = (1.0, 1.0, 1.0)
     return net
+
+
+class NormRelu(nn.BatchNorm2d):
+    """A BatchNorm with an activation, as in timm."""
+
+    def forward(self, inputs):
+        return super().forward(inputs).relu()
+
+
+def with_norm_relu():
+    return layers(norm=NormRelu)
