@@ -24,6 +24,7 @@ from ..runs.devices import choose_batch, choose_epochs, reading_processes
 from ..weights import (
     RANDOM,
     Source,
+    build_backbone,
     find_normalisation,
     take_normalisation,
     whole_path,
@@ -156,6 +157,8 @@ def finetune_config(
     pixels = _set_backbone(cfg, weights, backbone_from, depth=50 if num_gpus else 18)
     if not pixels.equals(Normalisation()):
         rows["pixels"] = (str(pixels), f"of {pixels.source}")
+    if frozen := _frozen_parts(cfg):
+        rows["frozen"] = (frozen, "requires_grad=False in the network of the function")
 
     task = kind(data.classes, **kind.facts_of(data))
     task.configure(cfg, image_px)
@@ -199,6 +202,15 @@ def _set_backbone(
         pixels = find_normalisation(normalised_for, cfg.model.backbone)
         take_normalisation(cfg, pixels)
     return pixels
+
+
+def _frozen_parts(cfg: Config) -> str:
+    """Return how many parameters the function of a network has frozen; '' if it has none."""
+    if cfg.model.backbone.type != "ModuleBackbone":
+        return ""
+    learning = [each.requires_grad for each in build_backbone(cfg).parameters()]
+    num = learning.count(False)
+    return f"{num} of {counted(len(learning), 'parameter')}" if num else ""
 
 
 def _freeze_backbone(cfg: Config, kind: type[Task]) -> None:

@@ -247,3 +247,13 @@ def test_a_description_has_network_and_numbers_of_a_training(task, backbone, des
     found = backbone_config(Config({"default_scope": scope, "model": model})).model
     assert found.backbone == {"type": "ResNet", **(described or backbone)}
     assert found.data_preprocessor == own
+
+
+@pytest.mark.parametrize(
+    ("name", "frozen"), [("partly_frozen", "4 of 6 parameters"), ("plain", None)]
+)
+def test_parts_that_a_function_has_frozen_are_a_row(name, frozen, tmp_path):
+    data = find_labels(write_class_folders(tmp_path / "data", per_class=4), "classify")
+    options = FinetuneOptions(image_px=32)
+    _, rows = finetune_config(f"helpers.models.odd_nets:{name}", data, "classify", options)
+    assert rows.get("frozen", (None,))[0] == frozen
