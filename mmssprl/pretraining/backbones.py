@@ -20,6 +20,7 @@ from .known_backbones import BACKBONES, Backbone, check_backbone_name
 from .network_checks import (
     check_outputs,
     classifier_warning,
+    has_trained_norms,
     mixing_warning,
     num_fixed_norms,
     num_outputs,
@@ -38,15 +39,6 @@ def _is_resnet(network: nn.Module) -> bool:
     named = any(kind.__name__ == "ResNet" for kind in kinds)
     norms = [part.weight for part in parts if isinstance(part, _BatchNorm)]
     return named and all(scale is None or bool(scale.any()) for scale in norms)
-
-
-def _has_moved(module: nn.Module) -> bool:
-    """Whether it is a normalisation layer with different scales, or one that has seen batches."""
-    if not isinstance(module, _BatchNorm | nn.LayerNorm | nn.GroupNorm):
-        return False
-    scales = module.weight
-    seen = getattr(module, "num_batches_tracked", None)
-    return bool(seen) or (scales is not None and bool((scales != scales.flatten()[0]).any()))
 
 
 def _norm_that_does_more(network: nn.Module) -> str:
@@ -83,7 +75,7 @@ def find_backbone(name: str, sizes_px: Collection[int], in_channels: int = 3) ->
 def _find_module(name: str, views: Sequence[Tensor]) -> Backbone:
     """Run a network of the user on views, in training mode as well, and describe its output."""
     network: Any = ModuleBackbone(name)
-    is_trained = any(map(_has_moved, network.modules()))
+    is_trained = has_trained_norms(network)
     network.to(memory_format=torch.channels_last)
     shapes = set()
     counts: set[int] = set()

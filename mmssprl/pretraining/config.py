@@ -98,6 +98,11 @@ def _set_start(recipe: Recipe, *, is_rgb: bool) -> None:
     backbone = recipe.backbone
     teacher = asked.teacher
     recipe.warnings += backbone.warnings
+    if Source.of(asked.weights).is_own and backbone.is_trained is False:
+        recipe.warnings.append(
+            f"{backbone.name} seems to be untrained (its normalisation layers are as initialised), "
+            "but will be continued as a trained one; leave --weights own out for random weights."
+        )
     if not Source.of(asked.weights).is_random:
         continue_from(recipe, str(asked.weights), build_backbone(recipe.cfg), is_rgb=is_rgb)
     elif backbone.is_trained:

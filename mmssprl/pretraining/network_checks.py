@@ -17,6 +17,7 @@ from ..weights.checkpoint_prefixes import is_head
 _SAME = 1e-3
 """Share of the largest feature by which features of an image may differ between two batches."""
 _MOST_NAMED = 3
+_NORMS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm)
 
 
 def num_outputs(outputs: Any) -> int:
@@ -114,3 +115,16 @@ def num_fixed_norms(network: nn.Module) -> int:
         return fixed or type(part).__name__.startswith("FrozenBatchNorm")
 
     return sum(map(is_fixed, network.modules()))
+
+
+def has_trained_norms(network: nn.Module) -> bool | None:
+    """Whether normalisation layers differ from their initial state; None if there are none."""
+    found = [_has_moved(part) for part in network.modules() if isinstance(part, _NORMS)]
+    return any(found) if found else None
+
+
+def _has_moved(norm: Any) -> bool:
+    """Whether a layer has different scales, or has seen batches."""
+    scales = norm.weight
+    seen = getattr(norm, "num_batches_tracked", None)
+    return bool(seen) or (scales is not None and bool((scales != scales.flatten()[0]).any()))

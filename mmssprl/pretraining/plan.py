@@ -31,6 +31,7 @@ from ..weights import Source
 from .choose import SIZE_STEP_PX, choose_recipe
 from .config import Channels, finish_config, measure_channels
 from .continuation import named_weights
+from .network_checks import has_trained_norms
 from .options import PretrainOptions
 from .recipe import Recipe
 
@@ -101,6 +102,13 @@ def plan_pretraining(
     # Before anything is printed, because the teacher may be missing or unsuitable.
     hook = find_hook(recipe.cfg, "TeacherHook")
     teacher = None if hook is None else load_teacher(hook.teacher, recipe.cfg)
+    if teacher is not None and asked.teacher and has_trained_norms(teacher) is False:
+        text = (
+            f"the teacher {asked.teacher} seems to be untrained: its normalisation layers are as "
+            "initialised. Give trained weights."
+        )
+        recipe.warnings.append(text)
+        seen.warnings.append(text)  # of a shorter recipe, for a budget
     if not asked.dry_run:
         refuse_used(work_dir)
 
