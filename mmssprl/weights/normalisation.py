@@ -1,9 +1,9 @@
 """The mean and deviation that a network's images are normalised by, from one source.
 
 Every command asks here: ``pretrain --weights``, teachers, ``embed``, ``probe``, ``finetune`` and
-``export``. The first of these that exists is taken: ``NAME.json`` next to the weights, what the hub
-of Hugging Face says of a file of timm, timm's ``pretrained_cfg``, attributes of the module that a
-function returns, and ImageNet's numbers.
+``export``. The first of these that exists is taken: ``NAME.json`` next to the weights, the config
+inside a checkpoint, what the hub of Hugging Face says of a file of timm, timm's ``pretrained_cfg``,
+attributes of the module that a function returns, and ImageNet's numbers.
 """
 
 from collections.abc import Mapping
@@ -24,6 +24,7 @@ from ..system.stopping import is_first_process
 from .checkpoint_file import say_once
 from .description import find_description, find_hub_record, read_description
 from .sources import Source, weights_file
+from .stored_config import stored_normalisation
 
 _RECORDS = ("pretrained_cfg", "default_cfg", "preprocess_cfg")
 """Attributes of networks of timm and open_clip, with mean and std in [0, 1]."""
@@ -50,10 +51,13 @@ def find_normalisation(weights: str, backbone: Mapping[str, Any]) -> Normalisati
     if source.is_supervised:  # torchvision's
         return Normalisation()
     if source.file:
-        description = find_description(weights_file(source.file))
+        file = weights_file(source.file)
+        description = find_description(file)
         if description is not None:
             own = Normalisation.of_config(read_description(description))
             return own._replace(source=description.name)
+        if (stored := stored_normalisation(file)) is not None:
+            return stored
 
     kind = str(backbone.get("type")).rpartition(".")[2]
     if kind == "TimmBackbone":
