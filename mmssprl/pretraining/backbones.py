@@ -19,12 +19,10 @@ from ..weights import timm_model, timm_network
 from .known_backbones import BACKBONES, Backbone, check_backbone_name
 from .network_checks import (
     check_outputs,
-    classifier_warning,
     has_trained_norms,
-    mixing_warning,
+    network_warnings,
     num_fixed_norms,
     num_outputs,
-    untrained_warning,
 )
 
 _TIMM_OPTIONS = ((), ("dynamic_img_size",), ("dynamic_img_size", "dynamic_img_pad"))
@@ -102,21 +100,16 @@ def _find_module(name: str, views: Sequence[Tensor]) -> Backbone:
             f"for 2 images {name} gives {' and '.join(map(str, shapes))}, "
             f"requires_grad={last.requires_grad}; return its last feature map, not detached."
         )
-    num_fixed = num_fixed_norms(network)
-    warnings = untrained_warning(name, network.inner, last)
-    warnings += classifier_warning(network.inner, last)
-    warnings += mixing_warning(network, views[0])
-    cfg = {"type": "ModuleBackbone", "network": name}
     return Backbone(
         name=name,
-        cfg=cfg,
+        cfg={"type": "ModuleBackbone", "network": name},
         channels=last.shape[1],
         gives_map=last.dim() == 4,
         is_resnet=_is_resnet(network),
         is_trained=is_trained,
-        num_fixed_norms=num_fixed,
+        num_fixed_norms=num_fixed_norms(network),  # in training mode
         norm_that_does_more=_norm_that_does_more(network),
-        warnings=warnings,
+        warnings=network_warnings(name, network, last, views[0]),
     )
 
 

@@ -17,6 +17,8 @@ from ..weights.checkpoint_prefixes import is_head
 _SAME = 1e-3
 """Share of the largest feature by which features of an image may differ between two batches."""
 _MOST_NAMED = 3
+_MEANS = ("mean", "pixel_mean", "image_mean")
+"""Names of buffers of a mean that networks subtract from images."""
 _NORMS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm)
 
 
@@ -47,14 +49,28 @@ def check_outputs(name: str, counts: set[int], last: Tensor) -> None:
         )
 
 
-def untrained_warning(name: str, inner: nn.Module, last: Tensor) -> list[str]:
-    """Warn of parameters that the last output does not train; classifiers may be unused.
+def network_warnings(name: str, network: Any, last: Tensor, images: Tensor) -> list[str]:
+    """Return what a user should know of a network, which is left in evaluation mode.
 
-    ``last`` is an output of the network in training mode.
+    Args:
+        name: The network.
+        network: A ``ModuleBackbone``.
+        last: Its last output in training mode.
+        images: (2, 3, height, width).
 
     Raises:
-        ValueError: It cannot be differentiated.
+        ValueError: The output cannot be differentiated.
     """
+    return [
+        *_untrained(name, network.inner, last),
+        *_classifier(network.inner, last),
+        *_mixing(network, images),
+        *_normalising(network, images),
+    ]
+
+
+def _untrained(name: str, inner: nn.Module, last: Tensor) -> list[str]:
+    """Warn of parameters that the last output does not train; classifiers may be unused."""
     named = dict(inner.named_parameters())
     learning = {key: value for key, value in named.items() if value.requires_grad}
     try:
@@ -79,7 +95,7 @@ def untrained_warning(name: str, inner: nn.Module, last: Tensor) -> list[str]:
     return warnings
 
 
-def classifier_warning(inner: nn.Module, last: Tensor) -> list[str]:
+def _classifier(inner: nn.Module, last: Tensor) -> list[str]:
     """Warn of outputs (N, C) that are a classifier's, by the name and size of a parameter."""
     if last.dim() != 2:
         return []
@@ -93,7 +109,7 @@ def classifier_warning(inner: nn.Module, last: Tensor) -> list[str]:
 
 
 @torch.no_grad()
-def mixing_warning(network: nn.Module, images: Tensor) -> list[str]:
+def _mixing(network: nn.Module, images: Tensor) -> list[str]:
     """Warn if features of an image (2, C, ...) change with the batch, or from call to call."""
     network.eval()
     (together,) = network(images)
@@ -105,6 +121,29 @@ def mixing_warning(network: nn.Module, images: Tensor) -> list[str]:
         "in evaluation mode the features of an image differ from batch to batch. Let dropout "
         "follow self.training, and let BatchNorm keep statistics."
     ]
+
+
+@torch.no_grad()
+def _normalising(network: nn.Module, images: Tensor) -> list[str]:
+    """Warn if the output follows a buffer such as ``pixel_mean``: images come normalised."""
+    network.eval()
+    (before,) = network(images)
+    for name, buffer in network.named_buffers():
+        kind = name.rpartition(".")[2]
+        if kind not in _MEANS or buffer.numel() != images.shape[1]:
+            continue
+
+        kept = buffer.clone()
+        buffer += 1
+        (after,) = network(images)
+        buffer.copy_(kept)
+        if not torch.equal(before, after):
+            return [
+                f"the backbone normalises images itself, by its buffer {kind}, and gets them "
+                "normalised. Return the part behind that; or rename the buffer, and set mean = "
+                "(0, 0, 0) and std = (1, 1, 1) of the network for images from 0 to 1."
+            ]
+    return []
 
 
 def num_fixed_norms(network: nn.Module) -> int:

@@ -15,7 +15,7 @@ from mmssprl.pretraining.backbones import find_backbone
 from mmssprl.registry import MODELS
 
 NETS = "helpers.models.odd_nets"
-QUIET = ["plain", "projection", "maps_in_a_dict", "norm_eval", "shared"]
+QUIET = ["plain", "projection", "maps_in_a_dict", "norm_eval", "shared", "with_unused_mean"]
 FROZEN = (
     r"4 of 6 parameters .* have requires_grad=False .*\(0.0.weight, 0.0.bias, 0.1.weight, \.{3}"
 )
@@ -31,6 +31,7 @@ MIXED = "in evaluation mode the features of an image differ"
         ("classifier", "the 5 features .* are the outputs of its classifier fc;"),
         ("always_dropped", MIXED),
         ("without_statistics", MIXED),
+        ("normalising", "the backbone normalises images itself, by its buffer pixel_mean,"),
     ],
 )
 def test_a_warning(name, warning):

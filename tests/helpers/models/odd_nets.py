@@ -145,6 +145,27 @@ def with_own_numbers():
     return net
 
 
+class Normalising(nn.Module):
+    """Subtracts its buffer from images, as detectron2's and SAM's do."""
+
+    def __init__(self, factor=1.0):
+        super().__init__()
+        self.layers = layers()
+        self.factor = factor
+        self.register_buffer("pixel_mean", torch.full((3, 1, 1), 0.5))
+
+    def forward(self, images):
+        return self.layers(images - self.factor * self.pixel_mean)
+
+
+def normalising():
+    return Normalising()
+
+
+def with_unused_mean():
+    return Normalising(0.0)
+
+
 class NormRelu(nn.BatchNorm2d):
     """A BatchNorm with an activation, as in timm."""
 
