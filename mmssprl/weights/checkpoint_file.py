@@ -25,8 +25,7 @@ from .sources import Source, weights_file
 from .stand_ins import StandIn, stand_ins_for
 
 _ARCHIVE = b"PK\x03\x04"
-_SAFETENSORS = re.compile(rb".{8}\{", re.DOTALL)
-"""Length of the header, then the header as JSON."""
+_SAFETENSORS = re.compile(rb".{4}\0{4}\{", re.DOTALL)  # length of a header in JSON
 _UNREAD = re.compile(r"GLOBAL (\S+)")
 """The class that torch's reader, or ours, refuses."""
 _MOST_NAMED = 3
@@ -84,8 +83,7 @@ def _other_file(path: Path) -> tuple[str, str] | None:
 
 def _read(path: Path, mmap: bool) -> Any:
     with path.open("rb") as file:
-        start = file.read(9)
-        # By content: downloads and exports often have the suffix of the other format.
+        start = file.read(9)  # downloads often have the suffix of the other format
         if _SAFETENSORS.match(start):
             return load_file(path)
         is_archive = start.startswith(_ARCHIVE)

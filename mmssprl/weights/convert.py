@@ -93,10 +93,7 @@ def convert_weights(
         misfit = f"{file} does not fit {cfg.filename}"
         remedy = "give the config that it was trained with."
     else:
-        own = find_normalisation(str(file), backbone)  # of a checkpoint of ours
-        pixels = {"pixels": own.pixels._asdict()} if own.pixels else {}
-        preprocessor = {**own.numbers, **pixels}
-        cfg = Config({"model": {"backbone": backbone, "data_preprocessor": preprocessor}})
+        cfg = _config_of_file(file, backbone)
         model = _build(backbone)
         misfit = f"{file} does not fit mmpretrain's ResNet-{backbone['depth']}"
         remedy = "download the file again, or pass one that holds a plain ResNet."
@@ -111,6 +108,14 @@ def convert_weights(
     kept = dict(Counter(map(_part, heads)))
     chosen = str(config or RELEASED_CONFIG) if is_whole else ""
     return ConvertReport(network, backbone, completed, kept, chosen, out)
+
+
+def _config_of_file(file: Path, backbone: dict[str, Any]) -> Config:
+    """Return the config of a backbone, with the numbers that a checkpoint of ours has."""
+    own = find_normalisation(str(file), backbone)
+    pixels = {"pixels": own.pixels._asdict()} if own.pixels else {}
+    preprocessor = {**own.numbers, **pixels}
+    return Config({"model": {"backbone": backbone, "data_preprocessor": preprocessor}})
 
 
 def _config_of_ssprl(config: str | Path | None) -> Config:

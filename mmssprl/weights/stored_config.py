@@ -88,7 +88,9 @@ def _are_colours(values: Any) -> bool:
 def _values(node: ast.expr) -> dict[str, Any]:
     """Return the values of ``dict(...)`` by name; what is no literal stays a node."""
     found: dict[str, Any] = {}
-    for each in node.keywords if isinstance(node, ast.Call) else ():
+    if not isinstance(node, ast.Call):
+        return found
+    for each in node.keywords:
         found[str(each.arg)] = each.value
         with suppress(ValueError, TypeError, RecursionError):  # such as another dict
             found[str(each.arg)] = ast.literal_eval(each.value)
