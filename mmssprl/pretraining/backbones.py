@@ -18,7 +18,8 @@ from ..models.timm_backbone import check_timm
 from ..weights import timm_model, timm_network
 from .known_backbones import BACKBONES, Backbone, check_backbone_name
 from .network_checks import (
-    check_outputs,
+    check_map,
+    check_modes,
     has_trained_norms,
     network_warnings,
     num_fixed_norms,
@@ -91,9 +92,10 @@ def _find_module(name: str, views: Sequence[Tensor]) -> Backbone:
                 f"{first_line(error)}; let its forward take images of any size."
             ) from error
         counts.add(num_outputs(outputs))
-        check_outputs(name, counts, last)
+        check_map(name, last)
         shapes.add((*last.shape[:2], *"hw"[: last.dim() - 2]))
 
+    check_modes(name, network, counts, views[0])
     if len(shapes) > 1 or len(last) != 2 or not last.requires_grad:
         raise UserValueError(
             "the backbone must give as many features for images of any size, with gradient, but "

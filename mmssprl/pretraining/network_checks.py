@@ -27,25 +27,42 @@ def num_outputs(outputs: Any) -> int:
     return len(outputs) if isinstance(outputs, Mapping | list | tuple) else 1
 
 
-def check_outputs(name: str, counts: set[int], last: Tensor) -> None:
-    """Raise ValueError for outputs of which a training would use another one than its users.
-
-    Args:
-        name: The network.
-        counts: Numbers of outputs, in training and in evaluation mode.
-        last: The last output of square images.
-    """
-    if len(counts) > 1:
-        raise UserValueError(
-            f"the backbone must return as many outputs in training as in evaluation, but {name} "
-            f"returns {' or '.join(map(str, sorted(counts)))}, and the last one is trained; leave "
-            "auxiliary outputs out."
-        )
+def check_map(name: str, last: Tensor) -> None:
+    """Raise ValueError if the last output of square images is a map with the features last."""
     if last.dim() == 4 and last.shape[1] == last.shape[2] != last.shape[3]:
         raise UserValueError(
             "the backbone must return a map (N, C, h, w), but for square images "
             f"{name} gives {tuple(last.shape)}, with the features last; return "
             "maps.permute(0, 3, 1, 2)."
+        )
+
+
+@torch.no_grad()
+def check_modes(name: str, network: nn.Module, counts: set[int], images: Tensor) -> None:
+    """Raise ValueError if a network has another last output in training than in evaluation.
+
+    Args:
+        name: The network.
+        network: A ``ModuleBackbone``, which is left in training mode.
+        counts: Numbers of its outputs, in both modes.
+        images: (N, 3, height, width).
+    """
+    if len(counts) == 1:
+        return
+    network.eval()
+    (expected,) = network(images)
+    network.train()
+
+    # The output of the training mode, by the values of the evaluation mode.
+    for part in network.modules():
+        if not any(True for _ in part.children()):
+            part.eval()
+    (found,) = network(images)
+    network.train()
+    if found.shape != expected.shape or not torch.allclose(found, expected, rtol=_SAME, atol=_SAME):
+        raise UserValueError(
+            f"the backbone must have the same last output in training and in evaluation, but {name}"
+            f" returns {' or '.join(map(str, sorted(counts)))} outputs; leave auxiliary ones out."
         )
 
 

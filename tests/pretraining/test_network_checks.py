@@ -15,7 +15,15 @@ from mmssprl.pretraining.backbones import find_backbone
 from mmssprl.registry import MODELS
 
 NETS = "helpers.models.odd_nets"
-QUIET = ["plain", "projection", "maps_in_a_dict", "norm_eval", "shared", "with_unused_mean"]
+QUIET = [
+    "plain",
+    "projection",
+    "maps_in_a_dict",
+    "norm_eval",
+    "shared",
+    "with_more_maps_in_training",
+    "with_unused_mean",
+]
 FROZEN = (
     r"4 of 6 parameters .* have requires_grad=False .*\(0.0.weight, 0.0.bias, 0.1.weight, \.{3}"
 )
@@ -70,7 +78,7 @@ def test_random_weights_need_new_statistics(name, weights, is_told):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("with_auxiliary_output", "with_auxiliary_output returns 1 or 2, and the last one is"),
+        ("with_auxiliary_output", "with_auxiliary_output returns 1 or 2 outputs; leave"),
         ("channels_last", r"channels_last gives \(2, 8, 8, 12\), with the features last"),
         ("without_gradient", "must have a gradient, but .*without_gradient raises RuntimeError"),
         ("lazy", "parameters of .*lazy must have values, but weight has none"),
