@@ -41,7 +41,8 @@ TORCHVISION_FIELDS = {
     "avg_down": False,
     "in_channels": 3,
 }
-_RESNET_FIELDS = ("depth", "strides", "dilations", *TORCHVISION_FIELDS)
+_USUAL_FIELDS = {"strides": (1, 2, 2, 2), "dilations": (1, 1, 1, 1), **TORCHVISION_FIELDS}
+_RESNET_FIELDS = ("depth", *_USUAL_FIELDS)
 _PROBE_PX = 224
 """Image size to find the number of features; some transformers take no other."""
 
@@ -137,6 +138,17 @@ def adapt_backbone(cfg: Config, backbone: Mapping[str, Any]) -> None:
         _fit_pyramid(cfg.model, channels)
     else:
         _fit_segmentor(cfg.model, channels)
+
+
+def plain_resnet(backbone: Mapping[str, Any]) -> dict[str, Any]:
+    """Return mmpretrain's config of the ResNet in a detector or segmenter of ``adapt_backbone``."""
+    found = {"type": "ResNet", "depth": backbone["depth"]}
+    for key, usual in _USUAL_FIELDS.items():
+        value = backbone.get(key, usual)
+        value = tuple(value) if isinstance(value, list) else value
+        if value != usual:
+            found[key] = value
+    return found
 
 
 def _use_in_classifier(cfg: Config, backbone: Mapping[str, Any]) -> None:

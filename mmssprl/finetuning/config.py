@@ -15,7 +15,7 @@ from ..console.options import check_ranges
 from ..console.quiet import quiet
 from ..console.wording import counted
 from ..datasets.labels import LabelledData
-from ..engine.adapted_backbone import adapt_backbone, fit_backbone
+from ..engine.adapted_backbone import adapt_backbone, fit_backbone, plain_resnet
 from ..engine.initial_weights import apply_weights
 from ..errors import UserRuntimeError, UserValueError
 from ..pixels import Normalisation
@@ -24,6 +24,7 @@ from ..runs.devices import choose_batch, choose_epochs, reading_processes
 from ..weights import (
     RANDOM,
     Source,
+    build_backbone,
     find_normalisation,
     take_normalisation,
     whole_path,
@@ -91,7 +92,8 @@ def _set_optimizer(
     of_head = ""
     if "head_lr" in cfg:
         head_lr = max(lr, cfg.head_lr)
-        cfg.optim_wrapper.paramwise_cfg = {"custom_keys": {"head.": {"lr_mult": head_lr / lr}}}
+        keys = {"head.": {"lr_mult": head_lr / lr}}
+        cfg.optim_wrapper.paramwise_cfg = {"custom_keys": keys, "bypass_duplicate": True}
         of_head = f" (head {head_lr:.3g})"
 
     warmup = min(cfg.most_warmup_iters, int(cfg.warmup_share * num_steps))
@@ -155,6 +157,8 @@ def finetune_config(
     pixels = _set_backbone(cfg, weights, backbone_from, depth=50 if num_gpus else 18)
     if not pixels.equals(Normalisation()):
         rows["pixels"] = (str(pixels), f"of {pixels.source}")
+    if frozen := _frozen_parts(cfg):
+        rows["frozen"] = (frozen, "requires_grad=False in the network of the function")
 
     task = kind(data.classes, **kind.facts_of(data))
     task.configure(cfg, image_px)
@@ -200,6 +204,15 @@ def _set_backbone(
     return pixels
 
 
+def _frozen_parts(cfg: Config) -> str:
+    """Return how many parameters the function of a network has frozen; '' if it has none."""
+    if cfg.model.backbone.type != "ModuleBackbone":
+        return ""
+    learning = [each.requires_grad for each in build_backbone(cfg).parameters()]
+    num = learning.count(False)
+    return f"{num} of {counted(len(learning), 'parameter')}" if num else ""
+
+
 def _freeze_backbone(cfg: Config, kind: type[Task]) -> None:
     """Keep the backbone, with BatchNorm's statistics."""
     if kind.scope == "mmssprl":
@@ -207,6 +220,15 @@ def _freeze_backbone(cfg: Config, kind: type[Task]) -> None:
         return
     stages = cfg.model.backbone.get("num_stages", 4)
     cfg.model.backbone.update(frozen_stages=stages, norm_eval=True)
+
+
+def backbone_config(cfg: Config) -> Config:
+    """Return the network of a config of ``finetune_config``, and the numbers of its images."""
+    backbone = cfg.model.backbone
+    if cfg.default_scope != "mmssprl":  # one that ``adapt_backbone`` has set
+        backbone = plain_resnet(backbone)
+    numbers = Normalisation.of_config(cfg).numbers
+    return Config({"model": {"backbone": backbone, "data_preprocessor": numbers}})
 
 
 def task_of(cfg: Config) -> Task:

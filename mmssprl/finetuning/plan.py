@@ -20,8 +20,8 @@ from ..runs.forecast import Forecast, measure_pace
 from ..runs.start import Log, PlannedRun
 from ..runs.work_dirs import refuse_other, refuse_used
 from ..system.outputs import write_whole
-from ..weights import whole_path
-from .config import check_options, finetune_config, set_label_files
+from ..weights import whole_path, write_description
+from .config import backbone_config, check_options, finetune_config, set_label_files
 from .label_files import write_labels
 from .options import FinetuneOptions
 
@@ -66,6 +66,8 @@ class FinetunePlanner:
 
         def write_inputs(folder: Path) -> None:
             write_labels(labels, folder / "labels", task)
+            # Checkpoints hold neither the network nor the numbers of its images.
+            write_description(folder / f"{task}_backbone.pth", backbone_config(cfg))
             write_whole(folder / "classes.txt", "\n".join(labels.classes) + "\n")
 
         set_label_files(cfg, work_dir / "labels")

@@ -63,13 +63,25 @@ class GroupedBatchNorm(_BatchNorm):
         """Accept (N, C) and maps, because this replaces both BatchNorm1d and BatchNorm2d."""
 
 
+def does_more(norm: nn.Module) -> bool:
+    """Whether it is a BatchNorm with a forward of its own, as with an activation."""
+    known = (_BatchNorm.forward, nn.SyncBatchNorm.forward, GroupedBatchNorm.forward)
+    return isinstance(norm, _BatchNorm) and type(norm).forward not in known
+
+
 def group_batch_norms(network: nn.Module, num_groups: int) -> nn.Module:
     """Replace every BatchNorm of a network by a grouped one with the same parameters and buffers.
 
     Returns the network, or the replacement if the network is a BatchNorm. Raises ValueError for a
-    BatchNorm that has no running statistics or cumulative ones.
+    BatchNorm that has no running statistics or cumulative ones, or does more than to normalise.
     """
     if isinstance(network, _BatchNorm):
+        if does_more(network):
+            raise UserValueError(
+                "GroupedBatchNorm would replace the whole "
+                f"{type(network).__name__}, but its forward does more than BatchNorm's; split it "
+                "into a BatchNorm and the rest, or choose a method without bn_groups."
+            )
         if network.momentum is None or not network.track_running_stats:
             raise UserValueError(
                 "GroupedBatchNorm: BatchNorm must have a number as momentum and "

@@ -8,8 +8,10 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from mmengine.registry import DefaultScope
 from torch import Tensor, nn
+from torch.nn.parameter import UninitializedParameter
 
 from ..console.wording import first_line
 from ..errors import UserValueError
@@ -42,7 +44,15 @@ class ModuleBackbone(HiddenModule):
 
     def forward(self, images: Tensor) -> tuple[Tensor]:
         """Return the last output (N, C, H, W) or (N, C) for ``images`` (N, 3, height, width)."""
-        last = self._last_of(self.inner(images), images)
+        return (self.last_of(self.inner(images), images),)
+
+    def last_of(self, outputs: Any, images: Tensor) -> Tensor:
+        """Return the last of what the network returned for ``images``.
+
+        Raises:
+            ValueError: It is neither a map (N, C, H, W) nor a vector (N, C).
+        """
+        last = self._last_of(outputs, images)
         if not isinstance(last, Tensor) or last.dim() not in (2, 4):
             shape = f" {tuple(last.shape)}" if isinstance(last, Tensor) else ""
             raise UserValueError(
@@ -50,16 +60,17 @@ class ModuleBackbone(HiddenModule):
                 f"image, but the output of {self.model_name} is a {type(last).__name__}{shape}; "
                 "give a module that returns one."
             )
-        return (last,)
+        return last
 
     def _last_of(self, outputs: Any, images: Tensor) -> Any:
         """Return the last of the outputs; of transformers' outputs, the map of the last layer."""
         hidden = getattr(outputs, "last_hidden_state", None)
         if isinstance(hidden, Tensor):
             return hidden if hidden.dim() != 3 else self._map_of(hidden, images)
-        if isinstance(outputs, Mapping):
-            outputs = [*outputs.values()]
-        return outputs[-1] if isinstance(outputs, list | tuple) and outputs else outputs
+        # Backbones of transformers return a tuple of maps in a dict.
+        while isinstance(outputs, Mapping | list | tuple) and outputs:
+            outputs = [*(outputs.values() if isinstance(outputs, Mapping) else outputs)][-1]
+        return outputs
 
     def _map_of(self, tokens: Tensor, images: Tensor) -> Tensor:
         """Return the map of tokens (N, T, C), without the special tokens in front of it."""
@@ -97,4 +108,33 @@ def _make(name: str) -> nn.Module:
             f"{name} must return a torch.nn.Module, but returns a {type(network).__name__}; "
             "return the network."
         )
+    network = _uncompiled(network)
+    _check_parameters(name, network)
     return split_norms(network.cpu()) if "timm.layers" in sys.modules else network.cpu()
+
+
+def _uncompiled(network: Any) -> nn.Module:
+    """Undo ``torch.compile``, which renames tensors, in a network and its parts."""
+    original = getattr(network, "_orig_mod", None)
+    if isinstance(original, nn.Module):
+        return _uncompiled(original)
+    for name, child in network.named_children():
+        plain = _uncompiled(child)
+        if plain is not child:
+            setattr(network, name, plain)
+    return network
+
+
+def _check_parameters(name: str, network: nn.Module) -> None:
+    """Raise ValueError for parameters that have no values yet, or are not float32."""
+    for key, value in network.named_parameters():
+        if isinstance(value, UninitializedParameter) or value.is_meta:
+            raise UserValueError(
+                f"the parameters of {name} must have values, but {key} has none; let the function "
+                "call a lazy network once on an image, or load its weights."
+            )
+        if value.is_floating_point() and value.dtype != torch.float32:
+            raise UserValueError(
+                f"the parameters of {name} must be torch.float32, but {key} is {value.dtype}; "
+                "return network.float()."
+            )

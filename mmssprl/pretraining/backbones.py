@@ -13,9 +13,18 @@ from ..console.wording import first_line
 from ..errors import UserError, UserValueError
 from ..functional.pooling import pool
 from ..models import ModuleBackbone, TimmBackbone
+from ..models.grouped_batch_norm import does_more
 from ..models.timm_backbone import check_timm
 from ..weights import timm_model, timm_network
 from .known_backbones import BACKBONES, Backbone, check_backbone_name
+from .network_checks import (
+    check_map,
+    check_modes,
+    has_trained_norms,
+    network_warnings,
+    num_fixed_norms,
+    num_outputs,
+)
 
 _TIMM_OPTIONS = ((), ("dynamic_img_size",), ("dynamic_img_size", "dynamic_img_pad"))
 """Options for views of several sizes, and of sizes that are no multiple of the patch."""
@@ -31,13 +40,9 @@ def _is_resnet(network: nn.Module) -> bool:
     return named and all(scale is None or bool(scale.any()) for scale in norms)
 
 
-def _has_moved(module: nn.Module) -> bool:
-    """Whether it is a normalisation layer with different scales, or one that has seen batches."""
-    if not isinstance(module, _BatchNorm | nn.LayerNorm | nn.GroupNorm):
-        return False
-    scales = module.weight
-    seen = getattr(module, "num_batches_tracked", None)
-    return bool(seen) or (scales is not None and bool((scales != scales.flatten()[0]).any()))
+def _norm_that_does_more(network: nn.Module) -> str:
+    """Return the class of the first BatchNorm with a forward of its own, or ''."""
+    return next((type(part).__name__ for part in network.modules() if does_more(part)), "")
 
 
 def name_of(cfg: Mapping[str, Any]) -> str | None:
@@ -69,14 +74,16 @@ def find_backbone(name: str, sizes_px: Collection[int], in_channels: int = 3) ->
 def _find_module(name: str, views: Sequence[Tensor]) -> Backbone:
     """Run a network of the user on views, in training mode as well, and describe its output."""
     network: Any = ModuleBackbone(name)
-    is_trained = any(map(_has_moved, network.modules()))
+    is_trained = has_trained_norms(network)
     network.to(memory_format=torch.channels_last)
     shapes = set()
+    counts: set[int] = set()
     for is_training, images in product((False, True), views):
         network.train(is_training)
         try:
             with torch.set_grad_enabled(is_training):
-                (last,) = network(images.contiguous(memory_format=torch.channels_last))
+                outputs = network.inner(images.contiguous(memory_format=torch.channels_last))
+                last = network.last_of(outputs, images)
         except UserError:
             raise
         except Exception as error:  # of the user's code
@@ -84,16 +91,28 @@ def _find_module(name: str, views: Sequence[Tensor]) -> Backbone:
                 f"the backbone must take views {tuple(images.shape)}, but {name} raises "
                 f"{first_line(error)}; let its forward take images of any size."
             ) from error
+        counts.add(num_outputs(outputs))
+        check_map(name, last)
         shapes.add((*last.shape[:2], *"hw"[: last.dim() - 2]))
 
+    check_modes(name, network, counts, views[0])
     if len(shapes) > 1 or len(last) != 2 or not last.requires_grad:
         raise UserValueError(
             "the backbone must give as many features for images of any size, with gradient, but "
             f"for 2 images {name} gives {' and '.join(map(str, shapes))}, "
             f"requires_grad={last.requires_grad}; return its last feature map, not detached."
         )
-    cfg = {"type": "ModuleBackbone", "network": name}
-    return Backbone(name, cfg, last.shape[1], last.dim() == 4, _is_resnet(network), is_trained)
+    return Backbone(
+        name=name,
+        cfg={"type": "ModuleBackbone", "network": name},
+        channels=last.shape[1],
+        gives_map=last.dim() == 4,
+        is_resnet=_is_resnet(network),
+        is_trained=is_trained,
+        num_fixed_norms=num_fixed_norms(network),  # in training mode
+        norm_that_does_more=_norm_that_does_more(network),
+        warnings=network_warnings(name, network, last, views[0]),
+    )
 
 
 @torch.no_grad()
@@ -119,7 +138,14 @@ def _find_in_timm(name: str, views: Sequence[Tensor]) -> Backbone:
         cfg: dict[str, Any] = {"type": "TimmBackbone", "model_name": model_name}
         cfg["out_type"] = "featmap" if gives_map else "pooled"
         cfg |= {"options": options} if options else {}
-        return Backbone(name, cfg, pooled.shape[1], gives_map, _is_resnet(network))
+        return Backbone(
+            name=name,
+            cfg=cfg,
+            channels=pooled.shape[1],
+            gives_map=gives_map,
+            is_resnet=_is_resnet(network),
+            norm_that_does_more=_norm_that_does_more(network),
+        )
 
     sides = sorted((images.shape[2] for images in views), reverse=True)
     sizes = ", ".join(f"{px} px" for px in sides)

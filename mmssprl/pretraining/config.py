@@ -83,6 +83,12 @@ def finish_config(
             cfg.auto_scale_lr.base_batch_size = recipe.step_images
         values = ", ".join(f"{key}={value}" for key, value in asked.cfg_options.items())
         recipe.rows["options"] = RecipeRow(values, "as asked; the rows above do not follow it")
+    if recipe.num_devices > 1 and cfg.get("sync_bn") and backbone.norm_that_does_more:
+        raise UserValueError(
+            f"sync_bn would replace the whole {backbone.norm_that_does_more} of {backbone.name}, "
+            "but its forward does more than BatchNorm's; split it into a BatchNorm and the rest, "
+            "or set sync_bn=None (cfg_options)."
+        )
     hand_on_layout(cfg)
 
 
@@ -91,6 +97,12 @@ def _set_start(recipe: Recipe, *, is_rgb: bool) -> None:
     asked = recipe.asked
     backbone = recipe.backbone
     teacher = asked.teacher
+    recipe.warnings += backbone.warnings
+    if Source.of(asked.weights).is_own and backbone.is_trained is False:
+        recipe.warnings.append(
+            f"{backbone.name} seems to be untrained (its normalisation layers are as initialised), "
+            "but will be continued as a trained one; leave --weights own out for random weights."
+        )
     if not Source.of(asked.weights).is_random:
         continue_from(recipe, str(asked.weights), build_backbone(recipe.cfg), is_rgb=is_rgb)
     elif backbone.is_trained:
@@ -101,6 +113,12 @@ def _set_start(recipe: Recipe, *, is_rgb: bool) -> None:
     elif not recipe.method.learns_from_teacher:
         why = f"a teacher gave {TEACHER_GAIN} points of mAP on our photographs: --teacher WEIGHTS"
         recipe.rows["weights"] = RecipeRow("random, from scratch", why)
+    if backbone.num_fixed_norms and not backbone.is_trained and Source.of(asked.weights).is_random:
+        recipe.warnings.append(
+            f"{backbone.name} keeps the statistics of "
+            f"{counted(backbone.num_fixed_norms, 'BatchNorm layer')} in training, but random "
+            "weights need new ones; return a network with ordinary BatchNorm, or give weights."
+        )
 
     if recipe.method.learns_from_teacher and teacher is not None:
         is_own = Source.of(teacher).is_own

@@ -104,7 +104,8 @@ def continue_from(recipe: Recipe, weights: str, backbone: nn.Module, *, is_rgb: 
     if not Source.of(weights).is_own:
         cfg.weights = whole_path(weights)
     keys = {"backbone.": {"lr_mult": BACKBONE_SHARE}}
-    cfg.optim_wrapper.paramwise_cfg = {"custom_keys": keys}
+    # mmengine lists a parameter of two names twice, which optimizers refuse.
+    cfg.optim_wrapper.paramwise_cfg = {"custom_keys": keys, "bypass_duplicate": True}
     for scheduler in cfg.param_scheduler:
         if "eta_min" in scheduler:  # one value for all would raise the rate of the backbone
             scheduler["eta_min_ratio"] = scheduler.pop("eta_min") / cfg.optim_wrapper.optimizer.lr

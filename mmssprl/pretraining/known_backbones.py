@@ -1,7 +1,7 @@
 """The backbones that ``pretrain`` knows by name. It imports no torch, as options name them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,10 @@ class Backbone:
     channels: int  # size of the pooled features
     gives_map: bool = True  # a feature map, not pooled features
     is_resnet: bool = False  # by class; the published optimizers apply
-    is_trained: bool = False  # its normalisation layers differ from their initial state
+    is_trained: bool | None = None  # by its normalisation layers; None: without them
+    num_fixed_norms: int = 0  # BatchNorm layers that learn no statistics
+    norm_that_does_more: str = ""  # class of a BatchNorm with a forward of its own
+    warnings: Sequence[str] = ()
 
     @property
     def has_stages(self) -> bool:

@@ -26,6 +26,7 @@ from ..weights import Source
 from .choose import choose_recipe
 from .config import Channels, finish_config, measure_channels
 from .continuation import named_weights
+from .network_checks import has_trained_norms
 from .options import PretrainOptions
 from .recipe import Recipe
 from .usable_images import BAD_SHARE, find_usable_images
@@ -88,8 +89,7 @@ def plan_pretraining(
     planner = RecipePlanner(asked, seen, choose_gpus(asked.gpus), training_threads())
     recipe = planner.propose(asked.epochs)
     # Before anything is printed, because the teacher may be missing or unsuitable.
-    hook = find_hook(recipe.cfg, "TeacherHook")
-    teacher = None if hook is None else load_teacher(hook.teacher, recipe.cfg)
+    teacher = _load_teacher(recipe, seen)
     if not asked.dry_run:
         refuse_used(work_dir)
 
@@ -125,6 +125,22 @@ def plan_pretraining(
         forecast=expected,
         num_gpus=planner.num_gpus,
     )
+
+
+def _load_teacher(recipe: Recipe, seen: SeenImages) -> Teacher | None:
+    """Load the teacher of a recipe, if it has one, and warn if it seems to be untrained."""
+    hook = find_hook(recipe.cfg, "TeacherHook")
+    if hook is None:
+        return None
+    teacher = load_teacher(hook.teacher, recipe.cfg)
+    if recipe.asked.teacher and has_trained_norms(teacher) is False:
+        text = (
+            f"the teacher {recipe.asked.teacher} seems to be untrained: its normalisation layers "
+            "are as initialised. Give trained weights."
+        )
+        recipe.warnings.append(text)
+        seen.warnings.append(text)  # of a shorter recipe, for a budget
+    return teacher
 
 
 def look_at_images(source: str, asked: PretrainOptions) -> SeenImages:

@@ -16,6 +16,12 @@ named_modules: list[str] = []
 
 def import_named(module: str) -> Any:
     """Import a module that the user named; search the current folder, too."""
+    if "/" in module or module.endswith(".py"):
+        name = ".".join(Path(module).with_suffix("").parts).lstrip("/.")
+        raise UserValueError(
+            f"a module is named as in `import`, without / and .py, but got {module}; give {name}, "
+            "and if needed its folder by PYTHONPATH."
+        )
     folder = os.getcwd()
     if folder not in sys.path:  # as `python -m` does, but after installed packages
         sys.path.append(folder)

@@ -94,8 +94,8 @@ def _config_of_file(path: Path) -> Config:
     remedy = "give the config of their training by --config."
     backbone = read_architecture(network.tensors, path, remedy)
     print_log(
-        f"{path} has no {path.stem}.json: read as a ResNet-{backbone['depth']} for 8-bit RGB "
-        "images; give --config if that is wrong."
+        f"{path} has no description {path.stem}.json: read as a ResNet-{backbone['depth']} for "
+        "8-bit RGB images; give --config if that is wrong."
     )
     return Config({"model": {"backbone": backbone}})
 

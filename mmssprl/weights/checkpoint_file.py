@@ -5,6 +5,7 @@ import functools
 import os
 import pickle
 import re
+import zipfile
 from argparse import Namespace
 from collections import OrderedDict
 from collections.abc import Container, Iterator, Mapping
@@ -24,6 +25,7 @@ from .sources import Source, weights_file
 from .stand_ins import StandIn, stand_ins_for
 
 _ARCHIVE = b"PK\x03\x04"
+_SAFETENSORS = re.compile(rb".{4}\0{4}\{", re.DOTALL)  # length of a header in JSON
 _UNREAD = re.compile(r"GLOBAL (\S+)")
 """The class that torch's reader, or ours, refuses."""
 _MOST_NAMED = 3
@@ -56,6 +58,8 @@ def read_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
     path = weights_file(path)
     try:
         return _read(path, mmap)
+    except UserValueError:
+        raise
     except Exception as error:  # damaged files raise almost any class
         found = (reason_of(error), _COPY_AGAIN)
         is_class = _UNREAD.search(str(error))  # then a file of text is an old pickle
@@ -78,10 +82,16 @@ def _other_file(path: Path) -> tuple[str, str] | None:
 
 
 def _read(path: Path, mmap: bool) -> Any:
-    if path.suffix == ".safetensors":
-        return load_file(path)
     with path.open("rb") as file:
-        is_archive = file.read(len(_ARCHIVE)) == _ARCHIVE
+        start = file.read(9)  # downloads often have the suffix of the other format
+        if _SAFETENSORS.match(start):
+            return load_file(path)
+        is_archive = start.startswith(_ARCHIVE)
+        if is_archive and _is_script(file):
+            raise UserValueError(
+                f"{path} is a TorchScript archive, and no code of a file is run; load it by "
+                "torch.jit.load, and save its state_dict() with torch.save."
+            )
         file.seek(0)
         if path.suffix == ".pkl" and not is_archive:
             return load_pickle(file)
@@ -106,6 +116,15 @@ def _read(path: Path, mmap: bool) -> Any:
         more = f" and {len(made) - _MOST_NAMED} more classes" if len(made) > _MOST_NAMED else ""
         say_once(f"{path}: values of {first}{more} are left out, as no code of a file is run.")
     return content
+
+
+def _is_script(file: IO[bytes]) -> bool:
+    """Whether a zip archive holds code, as torch.jit.save writes."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return any("/code/" in name for name in archive.namelist())
+    except zipfile.BadZipFile:  # a damaged file, which torch's reader reports
+        return False
 
 
 def _load(source: Path | IO[bytes], allowed: Mapping[str, Any], *, mmap: bool) -> Any:
@@ -220,9 +239,14 @@ def check_fit(
 ) -> None:
     """Raise ValueError unless weights have the names and shapes of a model's tensors.
 
-    BatchNorm's ``num_batches_tracked`` may be missing, as in old files.
+    BatchNorm's ``num_batches_tracked`` may be missing, as in old files, and a shared tensor under
+    all its names but one, as safetensors writes it.
     """
     optional = {key for key in expected if key.endswith("num_batches_tracked")}
+    # Tensors of the meta device have no place.
+    places = {key: each.data_ptr() for key, each in expected.items() if each.data_ptr()}
+    given = {place for key, place in places.items() if key in state}
+    optional |= {key for key, place in places.items() if place in given}
     faults = list_faults(state, expected, optional)
     if faults:
         file = Source.of(weights).file

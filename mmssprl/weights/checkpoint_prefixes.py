@@ -27,7 +27,7 @@ from .sources import weights_file
 
 _RESNET = frozenset({"conv1.weight", "layer1.0.conv1.weight"})
 _TRUNK = re.compile(r"(conv1|bn1|layer\d+)\.")
-_HEAD = re.compile(r"(fc|head|head\.fc|classifier)\.(\d+\.)?\w+$")
+_HEAD = re.compile(r"(fc|(aux_)?heads?(_dist)?|last_linear|classif(ier)?)\.(\w+\.)*\w+$")
 """Classifiers of torchvision's and timm's networks, and MoCo's projector in their place."""
 _AVERAGED = {"ema", "teacher", "average", "averaged", "swa"}
 _COPIES = {"k", "key", "momentum", "target", "current"}
@@ -112,11 +112,14 @@ def _choose(
     tensors, heads = _without_heads(part, wanted)
 
     own = {key: value for key, value in part.items() if key in tensors}
-    rivals = [
-        each
-        for each in others
-        if ranks[each] == ranks[prefix] and not _are_equal(own, _below(each, state))
-    ]
+    rivals = []
+    for each in others:
+        other = _below(each, state)
+        fits_as_well = ranks[each][:2] == ranks[prefix][:2]
+        is_undecided = ranks[each] == ranks[prefix] and not _are_equal(own, other)
+        # The teacher of a distillation is another network, not an average of its student.
+        if is_undecided or (fits_as_well and not _is_copy(own, other)):
+            rivals.append(each)
     if rivals:
         names = ", ".join(repr(above + each) for each in (prefix, *rivals))
         raise UserValueError(
@@ -165,6 +168,11 @@ def _rank(
     return -num_fitting, not words & _AVERAGED, bool(words & _COPIES)
 
 
+def is_head(name: str) -> bool:
+    """Whether a tensor is of a classifier by its name in a network."""
+    return bool(_HEAD.match(name))
+
+
 def _without_heads(
     part: Mapping[str, Tensor], wanted: Mapping[str, Tensor]
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
@@ -188,6 +196,15 @@ def _below(prefix: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def _are_equal(own: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
     """Whether another network has the same values; it may lack some."""
     return all(torch.equal(own[key], other[key]) for key in own.keys() & other.keys())
+
+
+def _is_copy(own: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
+    """Whether the convolutions of another ResNet have the same names and shapes."""
+
+    def convolutions(state: Mapping[str, Tensor]) -> dict[str, torch.Size]:
+        return {k: v.shape for k, v in state.items() if _TRUNK.match(k) and v.dim() == 4}
+
+    return convolutions(own) == convolutions(other)
 
 
 def _count(state: Mapping[str, Tensor], names: Container[str]) -> Counter[str]:

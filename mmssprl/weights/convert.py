@@ -21,6 +21,7 @@ from .backbone import build_model, read_architecture
 from .checkpoint_file import list_faults
 from .checkpoint_prefixes import StoredNetwork, find_network
 from .description import write_description
+from .normalisation import find_normalisation
 
 RELEASED_CONFIG = "configs/ssprl/ssprl-released_resnet50_2xb64-coslr-200e_coco.py"
 _PROTOTYPES = "ptypes.weight"
@@ -92,7 +93,7 @@ def convert_weights(
         misfit = f"{file} does not fit {cfg.filename}"
         remedy = "give the config that it was trained with."
     else:
-        cfg = Config({"model": {"backbone": backbone}})
+        cfg = _config_of_file(file, backbone)
         model = _build(backbone)
         misfit = f"{file} does not fit mmpretrain's ResNet-{backbone['depth']}"
         remedy = "download the file again, or pass one that holds a plain ResNet."
@@ -107,6 +108,14 @@ def convert_weights(
     kept = dict(Counter(map(_part, heads)))
     chosen = str(config or RELEASED_CONFIG) if is_whole else ""
     return ConvertReport(network, backbone, completed, kept, chosen, out)
+
+
+def _config_of_file(file: Path, backbone: dict[str, Any]) -> Config:
+    """Return the config of a backbone, with the numbers that a checkpoint of ours has."""
+    own = find_normalisation(str(file), backbone)
+    pixels = {"pixels": own.pixels._asdict()} if own.pixels else {}
+    preprocessor = {**own.numbers, **pixels}
+    return Config({"model": {"backbone": backbone, "data_preprocessor": preprocessor}})
 
 
 def _config_of_ssprl(config: str | Path | None) -> Config:

@@ -3,8 +3,9 @@
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from mmengine.config import Config
@@ -20,10 +21,11 @@ from ..version import __version__
 from .sources import Source
 
 _USUAL_PX = 224
-_CHECKPOINT = re.compile(r"(epoch|iter|step)_\d+\.pth")
+_CHECKPOINT = re.compile(r"(best_.+_)?(epoch|iter|step)_\d+\.pth")
 _IN_HUB = re.compile(r"models--timm--([\w.-]+)")
 """A folder in the cache of the hub of Hugging Face."""
 _OF_HUB = ("model.safetensors", "pytorch_model.bin")
+_MOST_SHOWN = 80
 
 
 def describe(cfg: Config) -> dict[str, Any]:
@@ -65,33 +67,74 @@ def modules_of(backbone: Mapping[str, Any]) -> list[str]:
 
 
 def find_description(weights: Path) -> Path | None:
-    """Return the description of weights, or of the training that wrote the checkpoint."""
-    own = weights.with_suffix(".json")
-    if own.is_file():
-        return own
-    # Other files may be next to the weights of another network.
-    is_checkpoint = _CHECKPOINT.fullmatch(weights.name)
-    return min(weights.parent.glob("*_backbone.json"), default=None) if is_checkpoint else None
+    """Return the description of weights, or of the training that wrote the checkpoint.
+
+    It is next to the file or, if that is a link, next to the file that the link names.
+    """
+    for file in (weights, weights.resolve()):
+        own = file.with_suffix(".json")
+        if own.is_file() and _may_be_ours(own):
+            return own
+        # Other files may be next to the weights of another network.
+        if _CHECKPOINT.fullmatch(file.name):
+            found = min(file.parent.glob("*_backbone.json"), default=None)
+            if found is not None:
+                return found
+    return None
+
+
+def _may_be_ours(path: Path) -> bool:
+    """Whether a file can be a description, maybe a damaged one, and not JSON of another tool."""
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return True
+    return not isinstance(content, dict) or bool({"backbone", "pixels"} & content.keys())
+
+
+class HubRecord(NamedTuple):
+    """What the hub of Hugging Face says of a file of timm."""
+
+    name: str  # timm's, with the tag of the weights where it is said
+    record: Mapping[str, Any] | None  # of config.json, with mean and std
+    source: str
+
+    @property
+    def network(self) -> str:
+        """timm's name of the network without a tag."""
+        return self.name.partition(".")[0]
+
+
+def find_hub_record(file: Path) -> HubRecord | None:
+    """Return what config.json next to a file says, or else its folder in the hub's cache."""
+    files = (file, file.resolve())
+    for path in (each.with_name("config.json") for each in files if each.name in _OF_HUB):
+        if not path.is_file():
+            continue
+        with suppress(ValueError, TypeError, KeyError, AttributeError):  # a file of something else
+            content = json.loads(path.read_text("utf-8"))
+            record = content.get("pretrained_cfg", content)
+            tag = record.get("tag")
+            name = f"{content['architecture']}.{tag}" if tag else str(content["architecture"])
+            return HubRecord(name[:_MOST_SHOWN], record, path.name)
+    found = next(filter(None, (_IN_HUB.search(str(each)) for each in files)), None)
+    return HubRecord(found[1], None, "Its folder") if found else None
 
 
 def named_by_place(file: Path) -> str:
     """Return a sentence on what is written next to a file of its network, or ''.
 
-    It is ours, the hub's config.json, or a folder of the hub's cache.
+    It is ours, or of the hub.
     """
-    if found := _IN_HUB.search(str(file)):
-        return f"Its folder says timm/{found[1]}."
-
     own = find_description(file)
-    path = file.with_name("config.json") if own is None and file.name in _OF_HUB else own
-    if path is None or not path.is_file():
-        return ""
+    if own is None:
+        record = find_hub_record(file)
+        return f"{record.source} says timm/{record.name}." if record else ""
     try:
-        content = json.loads(path.read_text("utf-8"))
-        name = f"timm/{content['architecture']}" if own is None else content["backbone"]
+        backbone = json.loads(own.read_text("utf-8"))["backbone"]
     except (ValueError, TypeError, KeyError):  # a file of something else
         return ""
-    return f"{path.name} says {name!s:.80}."
+    return f"{own.name} says {backbone!s:.{_MOST_SHOWN}}."
 
 
 def read_description(path: Path) -> Config:

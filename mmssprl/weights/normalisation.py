@@ -1,11 +1,14 @@
 """The mean and deviation that a network's images are normalised by, from one source.
 
 Every command asks here: ``pretrain --weights``, teachers, ``embed``, ``probe``, ``finetune`` and
-``export``. The first of these that exists is taken: ``NAME.json`` next to the weights, timm's
-``pretrained_cfg``, attributes of the module that a function returns, and ImageNet's numbers.
+``export``. The first of these that exists is taken: ``NAME.json`` next to the weights, the config
+inside a checkpoint, what the hub of Hugging Face says of a file of timm, timm's ``pretrained_cfg``,
+attributes of the module that a function returns, and ImageNet's numbers.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,11 +21,14 @@ from ..models import ModuleBackbone, is_pretraining
 from ..models.timm_backbone import check_timm
 from ..pixels import IMAGENET_MEAN, Normalisation
 from ..system.stopping import is_first_process
-from .description import find_description, read_description
+from .checkpoint_file import say_once
+from .description import find_description, find_hub_record, read_description
 from .sources import Source, weights_file
+from .stored_config import stored_normalisation
 
-_RECORDS = ("pretrained_cfg", "default_cfg")
-"""Attributes of timm's networks, and of those that follow timm, with mean and std in [0, 1]."""
+_RECORDS = ("pretrained_cfg", "default_cfg", "preprocess_cfg")
+"""Attributes of networks of timm and open_clip, with mean and std in [0, 1]."""
+_KEYS = (("mean", "std"), ("image_mean", "image_std"))
 _WHITE = 255.0
 
 
@@ -45,46 +51,89 @@ def find_normalisation(weights: str, backbone: Mapping[str, Any]) -> Normalisati
     if source.is_supervised:  # torchvision's
         return Normalisation()
     if source.file:
-        description = find_description(weights_file(source.file))
+        file = weights_file(source.file)
+        description = find_description(file)
         if description is not None:
             own = Normalisation.of_config(read_description(description))
             return own._replace(source=description.name)
+        if (stored := stored_normalisation(file)) is not None:
+            return stored
 
     kind = str(backbone.get("type")).rpartition(".")[2]
     if kind == "TimmBackbone":
-        return _of_timm(backbone["model_name"])
+        return _of_timm(backbone["model_name"], source.file)
     if kind == "ModuleBackbone":
         return of_module(ModuleBackbone(backbone["network"]).inner, backbone["network"])
     return Normalisation()
 
 
-def _of_timm(name: str) -> Normalisation:
+def _of_timm(name: str, file: str) -> Normalisation:
+    """Return timm's numbers of a network, or of the weights that the hub says a file holds."""
     check_timm(name)
     import timm
 
-    record = timm.get_pretrained_cfg(name)
-    if record is None:  # of a network without published weights
-        return Normalisation()
+    records: dict[str, Any] = {}
+    hub = find_hub_record(Path(file)) if file else None
+    if hub is not None:
+        if hub.network != name.partition(".")[0]:
+            say_once(
+                f"warning: {hub.source} says that {file} is of timm/{hub.name}, but it is read as "
+                f"timm/{name}. Networks with equal tensors can differ in padding and activation."
+            )
+        records[f"timm's {hub.name}"] = hub.record or _published(hub.name)
+    records.setdefault(f"timm's {name}", timm.get_pretrained_cfg(name))
+    found = (_numbers_of(record, source) for source, record in records.items())
+    # A network without published weights has no numbers.
+    return next(filter(None, found), Normalisation())
 
-    mean = tuple(_WHITE * value for value in record.mean)
-    std = tuple(_WHITE * value for value in record.std)
-    return Normalisation(mean, std, f"timm's {name}")
+
+def _published(name: str) -> Any:
+    """Return timm's record of a name with its tag; None if it has none."""
+    import timm
+
+    with suppress(RuntimeError):  # of an unknown tag
+        return timm.get_pretrained_cfg(name)
+    return None
 
 
 def of_module(network: nn.Module, name: str) -> Normalisation:
-    """Return the numbers in the attributes of a module: timm's records, or ``mean`` and ``std``.
+    """Return the numbers in the attributes of a module: ``mean`` and ``std``, or timm's records.
 
-    Numbers up to 1 are shares of white, as in timm and torchvision, others are of 0 to 255.
-    Attributes that are not one number, or one for each of three channels, are something else.
+    A network around one of timm or open_clip has the record of that one. Numbers up to 1 are shares
+    of white, as in timm and torchvision, others are of 0 to 255. Attributes that are not one
+    number, or one for each of three channels, are something else.
 
     Raises:
-        ValueError: Such numbers that are not finite, or a deviation that is not above 0.
+        ValueError: Such numbers that are not finite, a deviation that is not above 0, or parts of
+            a network with different records.
     """
-    holders = {f"{name}.{key}": getattr(network, key, None) for key in _RECORDS}
-    holders[name] = network
-    for source, holder in holders.items():
-        mean = _colours(holder, "mean")
-        std = _colours(holder, "std")
+    own = _numbers_of(network, name)
+    if own is not None:
+        return own
+
+    found: list[Normalisation] = []
+    for place, part in network.named_modules(prefix=name):
+        records = (_numbers_of(getattr(part, key, None), f"{place}.{key}") for key in _RECORDS)
+        found += filter(None, records)
+        if found and part is network:
+            break
+    others = [each for each in found if not each.equals(found[0])]
+    if others:
+        raise UserValueError(
+            f"mean and std of {found[0].source} and of {others[0].source} differ, {found[0]} and "
+            f"{others[0]}; set the attributes mean and std of the network to the right ones."
+        )
+    return found[0] if found else Normalisation()
+
+
+def _numbers_of(holder: Any, source: str) -> Normalisation | None:
+    """Return mean and deviation in attributes or entries; None if there are none.
+
+    Raises:
+        ValueError: As ``of_module``.
+    """
+    for keys in _KEYS:
+        mean, std = (_colours(holder, key) for key in keys)
         if mean is None or std is None:
             continue
         if not np.isfinite([mean, std]).all() or std.min() <= 0:
@@ -94,7 +143,7 @@ def of_module(network: nn.Module, name: str) -> Normalisation:
             )
         unit = _WHITE if max(mean.max(), std.max()) <= 1 else 1.0
         return Normalisation(tuple((unit * mean).tolist()), tuple((unit * std).tolist()), source)
-    return Normalisation()
+    return None
 
 
 def _colours(holder: Any, key: str) -> np.ndarray | None:

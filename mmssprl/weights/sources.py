@@ -119,11 +119,17 @@ def check_weights(weights: str | Path, name: str = "weights") -> None:
 
 
 def weights_file(weights: str | Path, name: str = "weights") -> Path:
-    """Return the path of a file, or of the newest ``*_backbone.pth`` in the folder of a run."""
+    """Return the path of a file, or of the newest ``*_backbone.pth`` in the folder of a run.
+
+    The last backbone comes before the best one, because copies of a folder have other times.
+    """
     path = check_path(weights, name, file="a file", folder="the folder of a run")
     if not path.is_dir():
         return path
-    found = sorted(path.glob("*_backbone.pth"), key=lambda file: file.stat().st_mtime)
+    found = sorted(
+        path.glob("*_backbone.pth"),
+        key=lambda file: (not file.stem.endswith("_best_backbone"), file.stat().st_mtime),
+    )
     if not found:
         raise UserFileNotFoundError(
             f"{path} has no *_backbone.pth, which a finished pre-training writes; give a "

@@ -13,6 +13,9 @@ from helpers.saving.stopped_runs import logged
 from PIL import Image
 
 from mmssprl.cli import main
+from mmssprl.features.backbone import load_backbone
+from mmssprl.pixels import IMAGENET_MEAN
+from mmssprl.weights.description import find_description
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +40,13 @@ def test_it_learns_to_classify(run):
     assert scores["accuracy"] > 80
     assert (scores["num_train"], scores["num_val"]) == (24, 6)
     assert f"val, last epoch: accuracy {scores['accuracy']:.1f} %" in run[1]
+
+
+def test_its_checkpoints_are_described(run):
+    for file in run[0].glob("*epoch_*.pth"):
+        assert find_description(file) == run[0] / "classify_backbone.json"
+    assert find_description(run[0] / "other.pth") is None
+    assert load_backbone(str(file)).mean == IMAGENET_MEAN
 
 
 def test_each_class_is_scored(run):

@@ -10,7 +10,12 @@ from mmpretrain.datasets import BaseDataset
 
 from mmssprl.config.shipped import shipped
 from mmssprl.datasets.labels import find_labels
-from mmssprl.finetuning.config import finetune_config, set_label_files, set_numbers
+from mmssprl.finetuning.config import (
+    backbone_config,
+    finetune_config,
+    set_label_files,
+    set_numbers,
+)
 from mmssprl.finetuning.label_files import write_labels
 from mmssprl.finetuning.options import FinetuneOptions
 from mmssprl.finetuning.plan import labels_for
@@ -235,3 +240,30 @@ def test_names_that_pictures_cannot_show_are_reported(name, num, tmp_path):
     rule = f"pictures have no letter for {num} characters of the names of classes"
     told = [warning for warning in labels.warnings if warning.startswith(rule)]
     assert len(told) == (1 if num else 0)
+
+
+@pytest.mark.parametrize(
+    ("task", "backbone", "described"),
+    [
+        ("classify", {"type": "TimmBackbone", "model_name": "test_vit"}, None),
+        ("detect", {"depth": 34, "frozen_stages": 1, "strides": [1, 2, 2, 2]}, {"depth": 34}),
+        ("segment", {"depth": 18, "base_channels": 8, "dilations": (1, 1, 2, 4)}, None),
+    ],
+)
+def test_a_description_has_network_and_numbers_of_a_training(task, backbone, described):
+    scope = TASKS[task].scope
+    own = {"mean": [1.0, 2.0, 3.0], "std": [4.0, 5.0, 6.0]}
+    model = {"backbone": {"type": "ResNet", **backbone}, "data_preprocessor": {**own, "x": 1}}
+    found = backbone_config(Config({"default_scope": scope, "model": model})).model
+    assert found.backbone == {"type": "ResNet", **(described or backbone)}
+    assert found.data_preprocessor == own
+
+
+@pytest.mark.parametrize(
+    ("name", "frozen"), [("partly_frozen", "4 of 6 parameters"), ("plain", None)]
+)
+def test_parts_that_a_function_has_frozen_are_a_row(name, frozen, tmp_path):
+    data = find_labels(write_class_folders(tmp_path / "data", per_class=4), "classify")
+    options = FinetuneOptions(image_px=32)
+    _, rows = finetune_config(f"helpers.models.odd_nets:{name}", data, "classify", options)
+    assert rows.get("frozen", (None,))[0] == frozen

@@ -81,6 +81,7 @@ def test_networks_of_timm_are_described_by_their_output():
     ("backbone", "message"),
     [
         ("timm/mixer_s32_224", "views of 64 px, 48 px, but timm/mixer_s32_224"),
+        ("./own/nets.py:maps", r"without / and .py, but got ./own/nets.py; give own.nets, and"),
         ("nowhere:maps", "must be a module in .*No module named .nowhere"),
         (f"{NETS}:map", "has no attribute .map"),
         (f"{NETS}:with_width", "raises TypeError: .*argument: 'width'"),

@@ -160,6 +160,12 @@ def test_a_trained_module_is_recognised(make):
         make(weights="own", backbone="resnet18")
 
 
+def test_an_untrained_module_that_is_continued_is_told(make):
+    for name, warns in (("maps", True), ("trained", False)):
+        recipe = make(weights="own", backbone=f"{NETS}:{name}", lr=0.1)[-1]
+        assert any(f":{name} seems to be untrained" in text for text in recipe.warnings) == warns
+
+
 def test_a_module_starts_from_a_file_with_its_names(make, tmp_path):
     file, state = tmp_path / "own.pth", own_nets.maps().state_dict()
     torch.save({"state_dict": state}, file)

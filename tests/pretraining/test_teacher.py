@@ -115,6 +115,18 @@ def test_an_anchored_run_resumes_with_the_maps_of_its_start(tmp_path, capsys, mo
     assert_equal(torch.load(again, weights_only=True), ended, "weights")
 
 
+@pytest.mark.parametrize("budget", [{"epochs": 2}, {"budget": "20s"}])
+@pytest.mark.parametrize(("name", "warns"), [("maps", True), ("trained", False)])
+def test_an_untrained_teacher_is_told(name, warns, budget, tmp_path, monkeypatch):
+    stub_pace(monkeypatch)
+    write_photos(tmp_path / "photos", 16)
+    given = {"backbone": "resnet18", "teacher": f"helpers.models.own_nets:{name}", **budget}
+    printed = []
+    mmssprl.pretrain(tmp_path / "photos", dry_run=True, image_px=32, **given, log=printed.append)
+    told = " ".join("".join(printed).split())
+    assert (f"the teacher helpers.models.own_nets:{name} seems to be untrained" in told) == warns
+
+
 def test_a_teacher_that_cannot_be_downloaded_is_refused_before_a_recipe_is_printed(
     tmp_path, monkeypatch
 ):

@@ -4,12 +4,20 @@ import os
 import pytest
 import torch
 from helpers.features.probe_folders import write_config
+from helpers.models import odd_nets
 from mmengine.config import Config
 
 from mmssprl.features.backbone import FeatureBackbone
 from mmssprl.registry import MODELS
-from mmssprl.weights import description, find_config, load_network, write_description
-from mmssprl.weights.description import modules_of
+from mmssprl.weights import (
+    check_fit,
+    description,
+    find_config,
+    load_network,
+    weights_file,
+    write_description,
+)
+from mmssprl.weights.description import find_description, modules_of
 
 
 @pytest.fixture
@@ -83,6 +91,24 @@ class TestFindConfig:
         cfg = find_config(str(checkpoint), None)
         assert cfg.filename == str(weights.with_name("tiny_backbone.json"))
 
+    @pytest.mark.parametrize("name", ["w.pth", "epoch_3.pth", "best_mIoU_epoch_3.pth"])
+    def test_a_link_is_described_next_to_its_file(self, name, weights, config, tmp_path):
+        file = weights.rename(weights.with_name(name))
+        written = write_description(tmp_path / "w_backbone.pth", Config.fromfile(config))
+        if name == "w.pth":
+            written = written.rename(tmp_path / "w.json")
+        (tmp_path / "links").mkdir()
+        (tmp_path / "links/latest.pth").symlink_to(file)
+        assert find_description(tmp_path / "links/latest.pth") == written
+
+    @pytest.mark.parametrize(
+        ("content", "is_taken"),
+        [('{"lr": 0.1}', False), ('{"backbone": 3}', True), ('{"backbo', True), ("[]", True)],
+    )
+    def test_json_of_another_tool_is_no_description(self, content, is_taken, tmp_path):
+        (tmp_path / "w.json").write_text(content)
+        assert (find_description(tmp_path / "w.pth") is not None) == is_taken
+
     @pytest.mark.parametrize(
         ("change", "match"),
         [
@@ -113,6 +139,14 @@ class TestFindConfig:
         found = load_network(str(tmp_path), cfg).conv1.weight
         assert torch.equal(found, newest["conv1.weight"])
 
+    def test_the_last_backbone_of_a_copied_run_is_taken(self, tmp_path):
+        for seconds, name in enumerate(("a_backbone.pth", "a_best_backbone.pth")):
+            (tmp_path / name).touch()
+            os.utime(tmp_path / name, (seconds, seconds))
+        assert weights_file(tmp_path).name == "a_backbone.pth"
+        (tmp_path / "a_backbone.pth").unlink()
+        assert weights_file(tmp_path).name == "a_best_backbone.pth"
+
     def test_a_config_with_a_backbone_is_needed(self, weights, tmp_path):
         (tmp_path / "other.py").write_text("x = 1")
         for name, config, match in (
@@ -122,3 +156,20 @@ class TestFindConfig:
         ):
             with pytest.raises(ValueError, match=match):
                 find_config(name, config)
+
+
+def test_a_shared_parameter_needs_one_of_its_names():
+    expected = odd_nets.shared().state_dict()
+    given = {key: value for key, value in expected.items() if key != "3.weight"}
+    check_fit(given, expected, weights="w.pth", owner="net", remedy="none")
+    given.pop("2.weight")
+    with pytest.raises(ValueError, match=r"2 missing \(2.weight, 3.weight\)"):
+        check_fit(given, expected, weights="w.pth", owner="net", remedy="none")
+
+
+def test_tensors_without_a_place_are_not_taken_as_shared():
+    with torch.device("meta"):
+        expected = odd_nets.plain().state_dict()
+    given = {key: value for key, value in expected.items() if key != "0.0.weight"}
+    with pytest.raises(ValueError, match=r"1 missing \(0.0.weight\)"):
+        check_fit(given, expected, weights="w.pth", owner="net", remedy="none")

@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+import safetensors.torch
 import torch
 from helpers.weights import published_checkpoints as published
 from helpers.weights.traps import Call
@@ -129,3 +130,21 @@ def test_a_file_of_another_kind_is_called_so(content, suffix, tmp_path):
     ) as caught:
         read_checkpoint(path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("suffix", [".pth", ".bin", ".safetensors"])
+def test_the_content_says_the_format_whatever_the_suffix(suffix, tmp_path):
+    state = {"conv.weight": torch.arange(6.0).view(2, 3)}
+    file = tmp_path / f"w{suffix}"
+    file.write_bytes(safetensors.torch.save(state))
+    assert torch.equal(read_state(file)["conv.weight"], state["conv.weight"])
+    save(state, file)
+    assert torch.equal(read_state(file)["conv.weight"], state["conv.weight"])
+
+
+def test_a_script_is_told_how_to_give_its_weights(tmp_path, recwarn):
+    torch.jit.script(nn.Conv2d(3, 4, 1)).save(tmp_path / "w.pt")
+    recwarn.clear()
+    with pytest.raises(ValueError, match=r"w\.pt is a TorchScript archive.* by torch\.jit\.load"):
+        read_state(tmp_path / "w.pt")
+    assert not recwarn.list  # torch warns of such a file when it reads it

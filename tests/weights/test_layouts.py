@@ -1,5 +1,6 @@
 """The one reader of weights, by files in the layouts of many projects."""
 
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -22,8 +23,10 @@ from mmssprl.weights import (
     find_config,
     load_network,
     start_state,
+    write_description,
 )
 from mmssprl.weights.checkpoint_prefixes import find_network
+from mmssprl.weights.description import read_description
 
 RESNET = {"type": "ResNet", "depth": 18, "base_channels": 8}
 CONFIG = Config({"model": {"backbone": RESNET}})
@@ -184,6 +187,37 @@ def test_the_wanted_shapes_decide_between_networks(trunk, tmp_path):
         assert_is(found.tensors, wanted)
 
 
+@pytest.mark.parametrize("reader", [name for name in READERS if name != "convert"])
+def test_a_teacher_that_is_another_network_is_no_average(reader, trunk, tmp_path):
+    """As in mmrazor's distillation of a ResNet-50 from a ResNet-101."""
+    deep = {**other(trunk), "layer1.2.conv1.weight": trunk["layer1.1.conv1.weight"]}
+    own = {**under("architecture.backbone.", trunk), **under("teacher.backbone.", deep)}
+    file = published.save({"state_dict": own}, tmp_path / "w.pth")
+    with pytest.raises(ValueError, match=r"w\.pth holds several networks .*teacher.*architecture"):
+        READERS[reader](file)
+
+
+CLASSIFIERS = {
+    "deit_tiny_distilled_patch16_224": "head_dist.weight",
+    "repvit_m0_9": "head.head.l.weight",
+    "caformer_s18": "head.fc.fc2.weight",
+    "inception_resnet_v2": "classif.weight",
+    "pnasnet5large": "last_linear.weight",
+    "volo_d1_224": "aux_head.weight",
+    "efficientvim_m1": "heads.0.weight",
+}
+"""A tensor of the classifier of timm's networks."""
+
+
+@pytest.mark.parametrize(("network", "name"), CLASSIFIERS.items())
+def test_classifiers_of_timm_are_left_out(network, name, tmp_path):
+    listed = timm.get_pretrained_cfg(network).classifier
+    assert name.removesuffix(".weight") in ((listed,) if isinstance(listed, str) else listed)
+    wanted = timm.create_model("test_vit", num_classes=0).state_dict()
+    file = published.save({**wanted, name: torch.ones(5, 2)}, tmp_path / "w.pth")
+    assert_is(start_state(str(file), wanted=wanted), wanted)
+
+
 def test_wanted_names_stay_if_another_project_uses_them_too(trunk, tmp_path):
     own = published.inside("_orig_mod", published.sequential(trunk))
     own = {key.replace("4.", "4._orig_mod.", 1): value for key, value in own.items()}
@@ -255,6 +289,20 @@ def test_what_is_no_resnet_is_not_converted(change, options, match, trunk, tmp_p
     with pytest.raises(ValueError, match=match):
         convert_weights(file, tmp_path / "ours" / "w.pth", **options)
     assert not [*(tmp_path / "ours").iterdir()]
+
+
+def test_convert_keeps_the_numbers_of_a_described_checkpoint(trunk, tmp_path):
+    file = published.save({"state_dict": under("backbone.", trunk)}, tmp_path / "epoch_3.pth")
+    own = {
+        "mean": [1.0, 2.0, 3.0],
+        "std": [4.0, 5.0, 6.0],
+        "pixels": {"channels": 3, "dtype": "uint16"},
+    }
+    model = {"backbone": RESNET, "data_preprocessor": own}
+    write_description(tmp_path / "run_backbone.pth", Config({"model": model}))
+    found = convert_weights(file, tmp_path / "out" / "w.pth").weights.with_suffix(".json")
+    preprocessor = read_description(found).model.data_preprocessor.to_dict()
+    assert json.loads(json.dumps(preprocessor)) == own
 
 
 def test_convert_does_not_replace_its_input(trunk, tmp_path):

@@ -1,8 +1,11 @@
 """Where the mean and deviation of a network's images come from."""
 
+import json
+from typing import ClassVar
+
 import pytest
 import torch
-from helpers.models import own_nets
+from helpers.models import odd_nets, own_nets
 from mmengine.config import Config
 
 from mmssprl.features.backbone import load_backbone
@@ -151,3 +154,71 @@ def test_numbers_of_other_channels_are_refused():
     other = Normalisation((1.0,) * 4, (1.0,) * 4, "w.json", Pixels(4, "uint16"))
     with pytest.raises(ValueError, match="of 3 channels of uint8, .* w.json are of 4 channels of"):
         take_normalisation(cfg, other)
+
+
+@pytest.mark.parametrize(
+    ("name", "mean", "source"),
+    [
+        ("around_timm", (127.5,) * 3, "nets.0.pretrained_cfg"),
+        ("of_open_clip", (25.5, 51.0, 76.5), "nets.preprocess_cfg"),
+        ("with_own_numbers", (0.0,) * 3, "nets"),  # before timm's record
+    ],
+)
+def test_attributes_of_networks_of_other_packages(name, mean, source):
+    found = of_module(getattr(odd_nets, name)(), "nets")
+    assert found.mean == pytest.approx(mean)
+    assert found.source == source
+
+
+def test_parts_with_different_records_are_refused():
+    match = r"nets\.0\.pretrained_cfg and of nets\.1\.default_cfg differ, mean 127.5.* mean 25.5"
+    with pytest.raises(ValueError, match=match):
+        of_module(odd_nets.around_two(), "nets")
+
+
+class TestHub:
+    """A file with another tag than timm's default, as in a folder of the hub or its cache."""
+
+    BACKBONE: ClassVar = {"type": "TimmBackbone", "model_name": "vit_small_patch16_224"}
+
+    def write(self, folder, **config):
+        folder.mkdir(parents=True)
+        if config:
+            (folder / "config.json").write_text(json.dumps(config))
+        (folder / "model.safetensors").touch()
+        return str(folder / "model.safetensors")
+
+    def test_config_json_has_the_numbers_of_its_file(self, tmp_path):
+        record = {"tag": "mine", "mean": [0.1, 0.2, 0.3], "std": [0.5, 0.5, 0.5]}
+        name = "vit_small_patch16_224"
+        file = self.write(tmp_path / "a", architecture=name, pretrained_cfg=record)
+        found = find_normalisation(f"timm/{name}:{file}", self.BACKBONE)
+        assert found.mean == pytest.approx((25.5, 51.0, 76.5))
+        assert found.source == f"timm's {name}.mine"
+
+    def test_the_folder_of_the_cache_names_the_weights(self, tmp_path):
+        file = self.write(tmp_path / "models--timm--vit_small_patch16_224.dino/snapshots/1")
+        found = find_normalisation(file, self.BACKBONE)
+        assert found.equals(Normalisation())  # those of .dino; timm's default has 127.5
+        assert found.source == "timm's vit_small_patch16_224.dino"
+
+    def test_a_link_to_a_file_of_the_cache_is_followed(self, tmp_path):
+        file = self.write(tmp_path / "models--timm--vit_small_patch16_224.dino/snapshots/1")
+        (tmp_path / "dino.safetensors").symlink_to(file)
+        found = find_normalisation(str(tmp_path / "dino.safetensors"), self.BACKBONE)
+        assert found.source == "timm's vit_small_patch16_224.dino"
+
+    @pytest.mark.parametrize("content", [{"architecture": "x"}, {"pretrained_cfg": 3}, {"mean": 1}])
+    def test_without_numbers_those_of_the_named_network_count(self, content, tmp_path):
+        file = self.write(tmp_path / "a", **content)
+        assert find_normalisation(file, self.BACKBONE).mean == (127.5,) * 3
+
+    def test_another_network_of_equal_tensors_is_a_warning(self, tmp_path, said, monkeypatch):
+        monkeypatch.setattr(normalisation, "say_once", said.append)
+        file = self.write(tmp_path / "a", architecture="deit_small_patch16_224")
+        find_normalisation(file, self.BACKBONE)
+        assert said == [
+            f"warning: config.json says that {file} is of timm/deit_small_patch16_224, but it is "
+            "read as timm/vit_small_patch16_224. Networks with equal tensors can differ in padding "
+            "and activation."
+        ]

@@ -1,0 +1,186 @@
+"""What a network of the user does that its pre-training would not show.
+
+Legend: N images, C features, h, w rows and columns of the last output.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from ..console.wording import first_line
+from ..errors import UserValueError
+from ..weights.checkpoint_prefixes import is_head
+
+_SAME = 1e-3
+"""Share of the largest feature by which features of an image may differ between two batches."""
+_MOST_NAMED = 3
+_MEANS = ("mean", "pixel_mean", "image_mean")
+"""Names of buffers of a mean that networks subtract from images."""
+_NORMS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm)
+
+
+def num_outputs(outputs: Any) -> int:
+    """Return how many outputs a network returns; 1 if it is a tensor."""
+    return len(outputs) if isinstance(outputs, Mapping | list | tuple) else 1
+
+
+def check_map(name: str, last: Tensor) -> None:
+    """Raise ValueError if the last output of square images is a map with the features last."""
+    if last.dim() == 4 and last.shape[1] == last.shape[2] != last.shape[3]:
+        raise UserValueError(
+            "the backbone must return a map (N, C, h, w), but for square images "
+            f"{name} gives {tuple(last.shape)}, with the features last; return "
+            "maps.permute(0, 3, 1, 2)."
+        )
+
+
+@torch.no_grad()
+def check_modes(name: str, network: nn.Module, counts: set[int], images: Tensor) -> None:
+    """Raise ValueError if a network has another last output in training than in evaluation.
+
+    Args:
+        name: The network.
+        network: A ``ModuleBackbone``, which is left in training mode.
+        counts: Numbers of its outputs, in both modes.
+        images: (N, 3, height, width).
+    """
+    if len(counts) == 1:
+        return
+    network.eval()
+    (expected,) = network(images)
+    network.train()
+
+    # The output of the training mode, by the values of the evaluation mode.
+    for part in network.modules():
+        if not any(True for _ in part.children()):
+            part.eval()
+    (found,) = network(images)
+    network.train()
+    if found.shape != expected.shape or not torch.allclose(found, expected, rtol=_SAME, atol=_SAME):
+        raise UserValueError(
+            f"the backbone must have the same last output in training and in evaluation, but {name}"
+            f" returns {' or '.join(map(str, sorted(counts)))} outputs; leave auxiliary ones out."
+        )
+
+
+def network_warnings(name: str, network: Any, last: Tensor, images: Tensor) -> list[str]:
+    """Return what a user should know of a network, which is left in evaluation mode.
+
+    Args:
+        name: The network.
+        network: A ``ModuleBackbone``.
+        last: Its last output in training mode.
+        images: (2, 3, height, width).
+
+    Raises:
+        ValueError: The output cannot be differentiated.
+    """
+    return [
+        *_untrained(name, network.inner, last),
+        *_classifier(network.inner, last),
+        *_mixing(network, images),
+        *_normalising(network, images),
+    ]
+
+
+def _untrained(name: str, inner: nn.Module, last: Tensor) -> list[str]:
+    """Warn of parameters that the last output does not train; classifiers may be unused."""
+    named = dict(inner.named_parameters())
+    learning = {key: value for key, value in named.items() if value.requires_grad}
+    try:
+        gradients = torch.autograd.grad(last.sum(), [*learning.values()], allow_unused=True)
+    except RuntimeError as error:  # of the user's operations
+        raise UserValueError(
+            f"the backbone must have a gradient, but that of {name} raises {first_line(error)}; "
+            "correct its forward."
+        ) from error
+    found = zip(learning, gradients, strict=True)
+    unused = [key for key, each in found if each is None and not is_head(key)]
+
+    warnings = []
+    frozen = [key for key in named if key not in learning]
+    for keys, reason in ((frozen, "have requires_grad=False"), (unused, "are not used")):
+        if keys:
+            more = ", ..." if len(keys) > _MOST_NAMED else ""
+            warnings.append(
+                f"{len(keys)} of {len(named)} parameters of the backbone {reason} and keep their "
+                f"values ({', '.join(keys[:_MOST_NAMED])}{more})."
+            )
+    return warnings
+
+
+def _classifier(inner: nn.Module, last: Tensor) -> list[str]:
+    """Warn of outputs (N, C) that are a classifier's, by the name and size of a parameter."""
+    if last.dim() != 2:
+        return []
+    for key, value in inner.named_parameters():
+        if is_head(key) and value.dim() == 2 and len(value) == last.shape[1]:
+            return [
+                f"the {last.shape[1]} features of the backbone are the outputs of its classifier "
+                f"{key.rpartition('.')[0]}; return the features in front of it."
+            ]
+    return []
+
+
+@torch.no_grad()
+def _mixing(network: nn.Module, images: Tensor) -> list[str]:
+    """Warn if features of an image (2, C, ...) change with the batch, or from call to call."""
+    network.eval()
+    (together,) = network(images)
+    (alone,) = network(images[:1])
+    difference = (together[:1] - alone).abs().max()
+    if difference <= _SAME * together.abs().max():
+        return []
+    return [
+        "in evaluation mode the features of an image differ from batch to batch. Let dropout "
+        "follow self.training, and let BatchNorm keep statistics."
+    ]
+
+
+@torch.no_grad()
+def _normalising(network: nn.Module, images: Tensor) -> list[str]:
+    """Warn if the output follows a buffer such as ``pixel_mean``: images come normalised."""
+    network.eval()
+    (before,) = network(images)
+    for name, buffer in network.named_buffers():
+        kind = name.rpartition(".")[2]
+        if kind not in _MEANS or buffer.numel() != images.shape[1]:
+            continue
+
+        kept = buffer.clone()
+        buffer += 1
+        (after,) = network(images)
+        buffer.copy_(kept)
+        if not torch.equal(before, after):
+            return [
+                f"the backbone normalises images itself, by its buffer {kind}, and gets them "
+                "normalised. Return the part behind that; or rename the buffer, and set mean = "
+                "(0, 0, 0) and std = (1, 1, 1) of the network for images from 0 to 1."
+            ]
+    return []
+
+
+def num_fixed_norms(network: nn.Module) -> int:
+    """Return how many BatchNorm layers of a network in training mode learn no statistics."""
+
+    def is_fixed(part: nn.Module) -> bool:
+        fixed = isinstance(part, _BatchNorm) and part.track_running_stats and not part.training
+        return fixed or type(part).__name__.startswith("FrozenBatchNorm")
+
+    return sum(map(is_fixed, network.modules()))
+
+
+def has_trained_norms(network: nn.Module) -> bool | None:
+    """Whether normalisation layers differ from their initial state; None if there are none."""
+    found = [_has_moved(part) for part in network.modules() if isinstance(part, _NORMS)]
+    return any(found) if found else None
+
+
+def _has_moved(norm: Any) -> bool:
+    """Whether a layer has different scales, or has seen batches."""
+    scales = norm.weight
+    seen = getattr(norm, "num_batches_tracked", None)
+    return bool(seen) or (scales is not None and bool((scales != scales.flatten()[0]).any()))

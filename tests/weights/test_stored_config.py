@@ -1,0 +1,83 @@
+"""Mean and deviation in the config that a checkpoint holds as text."""
+
+import pytest
+import torch
+from mmengine.config import Config
+
+from mmssprl.weights import find_normalisation, stored_config
+from mmssprl.weights.stored_config import stored_normalisation
+
+NUMBERS = {"mean": [1.0, 2.0, 3.0], "std": [4.0, 5.0, 6.0]}
+RGB = ((1, 2, 3), (4, 5, 6))
+BGR = ((3, 2, 1), (6, 5, 4))
+
+
+def save(text, folder, key="cfg"):
+    file = folder / "w.pth"
+    torch.save({"meta": {key: text}, "state_dict": {"a": torch.ones(1)}}, file)
+    return file
+
+
+def of_model(**preprocessor):
+    return Config({"model": {"data_preprocessor": preprocessor, "x": {"mean": 1}}}).pretty_text
+
+
+@pytest.fixture
+def said(monkeypatch):
+    lines = []
+    monkeypatch.setattr(stored_config, "say_once", lines.append)
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        (of_model(**NUMBERS, bgr_to_rgb=True, type="DetDataPreprocessor", batch={"x": 1}), "cfg"),
+        (of_model(**NUMBERS, type="mmssprl.PyramidPreprocessor"), "cfg"),
+        (Config({"data_preprocessor": {**NUMBERS, "to_rgb": True}}).pretty_text, "cfg"),
+        ("img_norm_cfg = dict(mean=[1, 2, 3], std=[4, 5, 6], to_rgb=True)", "config"),
+    ],
+)
+def test_numbers_of_rgb(text, key, tmp_path, said):
+    found = stored_normalisation(save(text, tmp_path, key))
+    assert (found[:2], found.source, said) == (RGB, "the config in w.pth", [])
+
+
+@pytest.mark.parametrize("flag", [{}, {"bgr_to_rgb": False}])
+def test_numbers_of_bgr_are_reversed_with_a_warning(flag, tmp_path, said):
+    text = of_model(**NUMBERS, **flag, type="DetDataPreprocessor")
+    assert stored_normalisation(save(text, tmp_path))[:2] == BGR
+    assert len(said) == 1
+    assert "w.pth was trained on BGR images" in said[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a = dict(mean=[1, 2, 3], std=[4, 5, 6])",
+        of_model(mean=[1.0], std=[2.0]),
+        of_model(**NUMBERS, pixels={"channels": 3, "dtype": "uint16"}),
+        of_model(**NUMBERS) + "\ndata_preprocessor = dict(mean=[7, 8, 9], std=[4, 5, 6])",
+        "data_preprocessor = dict(mean=[1, 2, 3], std=[open('x'), 5, 6])",
+        "data_preprocessor = (",
+        3,
+        None,
+    ],
+    ids=ascii,
+)
+def test_no_numbers(text, tmp_path):
+    assert stored_normalisation(save(text, tmp_path)) is None
+
+
+@pytest.mark.parametrize("content", [b"", b"x = 1"])
+def test_a_damaged_file_has_none(content, tmp_path):
+    (tmp_path / "w.pth").write_bytes(content)
+    assert stored_normalisation(tmp_path / "w.pth") is None
+
+
+def test_a_checkpoint_away_from_its_run_keeps_its_numbers(tmp_path):
+    file = save(of_model(**NUMBERS, to_rgb=True), tmp_path)
+    vit = {"type": "TimmBackbone", "model_name": "test_vit"}
+    for weights in (str(file), f"timm/test_vit:{file}"):
+        assert find_normalisation(weights, vit)[:2] == RGB
