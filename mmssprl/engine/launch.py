@@ -62,7 +62,8 @@ def prepare_train_config(
     Args:
         config: Config file, see ``config_file``, or a config that has been read.
         size: Small form of the config, see ``at_size``.
-        resume: Checkpoint to resume from; "auto" for the newest one in ``work_dir``, if any.
+        resume: Checkpoint to resume from; "auto" for the newest one in ``work_dir``, and without
+            any a new run, from the config's ``load_from`` if it has one.
         overwrite: Allow a ``work_dir`` that holds another run; pass it to ``launch``, too.
         cfg_options: Values by dotted key that replace the config's. The other arguments win.
 
@@ -74,6 +75,7 @@ def prepare_train_config(
     """
     cfg = config_with_options(config, size, cfg_options, amp=amp, compile=compile)
     _place(cfg, work_dir, launcher)
+    start = cfg.get("load_from") if resume == "auto" else None
     if resume is not None:
         if overwrite:
             raise UserValueError("--resume keeps a run, --overwrite deletes it; give one.")
@@ -90,6 +92,9 @@ def prepare_train_config(
         take_backbone(cfg, cfg.load_from)
         return cfg
 
+    if start:  # the config's weights, in place of the checkpoint that is not there yet
+        cfg.load_from = start
+        cfg.resume = False
     apply_weights(cfg, weights)
     check_readable(cfg, "train")
     if not cfg.get("resume"):
@@ -169,7 +174,8 @@ def launch(
         shown = at_work(progress.text)
         hooks = (*hooks, progress)
     stopped: StoppedError | None = None
-    lock = hold_work_dir(cfg.work_dir, writes=task == "train" and is_first_process())
+    is_first = cfg.launcher == "none" or is_first_process()
+    lock = hold_work_dir(cfg.work_dir, writes=task == "train" and is_first)
     with lock, torch_threads(cfg.get("num_threads")), freed_memory_kept(get_device()):
         first_step = FirstStepHook()
         hooks = (first_step, BoundedHistoriesHook(), *hooks)

@@ -49,12 +49,25 @@ def test_a_config_that_resumes_finds_the_newest_checkpoint(config, tmp_path):
 
 
 def test_resume_takes_the_newest_or_a_given_checkpoint(config, tmp_path):
-    options = {"load_from": "pretrained.pth"}
-    cfg = prepare_train_config(config, resume="auto", cfg_options=options)
-    assert (cfg.resume, cfg.load_from) == (True, None)
     save_checkpoint(tmp_path / "a.pth")
+    (tmp_path / "used").mkdir()
+    save_checkpoint(tmp_path / "used/epoch_3.pth")
+    options = {"load_from": "a.pth"}
+    cfg = prepare_train_config(config, work_dir="used", resume="auto", cfg_options=options)
+    assert (cfg.resume, cfg.load_from) == (True, "used/epoch_3.pth")
     cfg = prepare_train_config(config, resume="a.pth")
     assert (cfg.resume, cfg.load_from) == (True, "a.pth")
+
+
+def test_resume_without_a_checkpoint_starts_from_the_weights_of_the_config(config, tmp_path):
+    save_checkpoint(tmp_path / "a.pth")
+    cfg = prepare_train_config(config, resume="auto", cfg_options={"load_from": "a.pth"})
+    assert (cfg.resume, cfg.load_from) == (False, "a.pth")
+
+
+def test_resume_without_a_checkpoint_starts_anew(config):
+    cfg = prepare_train_config(config, resume="auto")
+    assert (cfg.resume, cfg.load_from) == (True, None)
 
 
 @pytest.mark.parametrize(
