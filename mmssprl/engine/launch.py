@@ -235,7 +235,7 @@ def _build(
             for path in files_of_run(cfg):
                 path.unlink()
         if keep_record and is_main_process():
-            record_run(cfg, runner.train_dataloader.dataset)
+            record_run(cfg, runner.train_dataloader.dataset, runner.timestamp)
         if starts_new:
             runner.logger.info(f"{cfg.work_dir} has no checkpoint yet: starting a new run.")
     return runner
