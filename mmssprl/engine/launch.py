@@ -17,7 +17,8 @@ from mmengine.hooks import Hook
 from mmengine.registry import RUNNERS
 
 from ..config.build_errors import FirstStepHook, explain_build_errors
-from ..config.run_checks import check_config, check_data, warn_of_schedule
+from ..config.run_checks import check_config, check_data
+from ..config.schedule_checks import warn_of_batch, warn_of_schedule
 from ..console.live_line import at_work
 from ..console.log_line import LogLine
 from ..console.paths import check_path
@@ -230,7 +231,9 @@ def _build(
     prepare_loaders(loaders, lambda line: runner.logger.warning(LogLine(line, line)))
 
     if task == "train":
-        warn_of_schedule(cfg)
+        loader = runner.train_dataloader
+        warn_of_schedule(cfg, len(loader))
+        warn_of_batch(cfg, (loader.batch_size or 0) * runner.world_size)
         if overwrite and is_main_process():
             for path in files_of_run(cfg):
                 path.unlink()
