@@ -20,7 +20,7 @@ from ..errors import UserError, UserFileNotFoundError, UserRuntimeError, UserVal
 from ..models.unwrap import unwrap
 from ..registry import DATASETS, OPTIMIZERS, class_of
 from .keys import used_keys
-from .pretrain_checks import check_pretraining
+from .pretrain_checks import check_pretraining, require_pretrain_hook
 from .reading import one_line, refuse
 
 _DENSE_PACKAGES = {"mmdet": "mmdet", "mmseg": "mmsegmentation"}
@@ -54,6 +54,7 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
     _check_kinds(cfg)
     if "train" in splits:
         check_pretraining(cfg)
+        require_pretrain_hook(cfg)
         _check_optimizer(cfg)
     for split in splits:
         loader = cfg.get(f"{split}_dataloader")

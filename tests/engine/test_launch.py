@@ -3,10 +3,12 @@ import os
 import pytest
 import torch
 from helpers.engine.toy_run import ToyModel, write_config
+from mmengine.config import Config
 from mmengine.runner import Runner
 
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config
 from mmssprl.engine.runner import ConsoleRunner
+from mmssprl.saving.checkpoint_hooks import PretrainCheckpointHook, SafeCheckpointHook
 
 
 @pytest.fixture
@@ -102,9 +104,23 @@ def test_cublas_is_configured_before_it_starts(monkeypatch, deterministic):
     assert found == ([("CUBLAS_WORKSPACE_CONFIG", ":4096:8")] if deterministic else [])
 
 
+@pytest.mark.parametrize(
+    ("model", "kind"),
+    [("SSPRL", PretrainCheckpointHook), ("MultiLabelClassifier", SafeCheckpointHook)],
+)
+def test_mmengine_s_checkpoint_hook_becomes_the_one_of_the_training(monkeypatch, model, kind):
+    found = {}
+    monkeypatch.setattr(Runner, "register_default_hooks", lambda _, hooks: found.update(hooks))
+    runner = ConsoleRunner.__new__(ConsoleRunner)
+    runner.cfg = Config({"model": {"type": model}})
+    runner.register_default_hooks({"checkpoint": {"type": "CheckpointHook", "interval": 3}})
+    assert found == {"checkpoint": {"type": kind, "interval": 3}}
+
+
 def test_compile_is_set_in_the_config(config, tmp_path):
     path = tmp_path / "ssprl.py"
-    path.write_text(config.read_text() + 'model = dict(type="SSPRL")\n')
+    text = 'model = dict(type="SSPRL")\ncustom_hooks = [dict(type="PretrainHook")]\n'
+    path.write_text(config.read_text() + text)
     assert "compile_backbone" not in prepare_train_config(path).model
     model = prepare_train_config(path, compile=True).model
     assert (model.compile_backbone, model.data_preprocessor) == (True, {"compile": True})
