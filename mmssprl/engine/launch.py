@@ -12,7 +12,7 @@ from typing import Any, Literal
 import torch
 from mmengine.config import Config
 from mmengine.device import get_device
-from mmengine.dist import barrier, is_main_process
+from mmengine.dist import barrier, get_world_size, is_main_process
 from mmengine.hooks import Hook
 from mmengine.registry import RUNNERS
 
@@ -23,7 +23,7 @@ from ..console.live_line import at_work
 from ..console.log_line import LogLine
 from ..console.paths import check_path
 from ..datasets.loader_processes import explain_timeout, prepare_loaders
-from ..errors import UserValueError
+from ..errors import UserRuntimeError, UserValueError
 from ..saving.checkpoint_checks import check_fit_of_checkpoint, check_readable
 from ..saving.loops import use_resumable_loop
 from ..saving.run_files import check_work_dir, existing_checkpoint, files_of_run, newest_intact
@@ -159,9 +159,17 @@ def launch(
 
     Raises:
         OSError, TypeError, ValueError: As ``explain_build_errors``; a full disk.
-        RuntimeError: Another process writes into ``work_dir``, or a wait has taken too long.
+        RuntimeError: Another process writes into ``work_dir``, a wait has taken too long, or the
+            caller has a process group.
         StoppedError: A signal stopped the training.
     """
+    num_ranks = get_world_size()
+    if cfg.launcher == "none" and num_ranks > 1:
+        raise UserRuntimeError(
+            f"this process must not be in a process group, but is in one of {num_ranks} processes: "
+            "each would see a share of the images and average nothing. Call it in a process of "
+            "its own, without torchrun; `pretrain` and `finetune` start one per GPU."
+        )
     if task == "train":
         use_resumable_loop(cfg)
         hooks = (*hooks, SaveAndStopHook(cfg.get("save_every", DEFAULT_SAVE_EVERY), resume_by))
@@ -199,7 +207,7 @@ def launch(
         # The model's wrapper holds the group: its threads would abort the process at its end.
         del runner
         gc.collect()
-        if torch.distributed.is_initialized():
+        if cfg.launcher != "none" and torch.distributed.is_initialized():
             torch.distributed.destroy_process_group()
     if stopped is not None:
         raise stopped

@@ -6,7 +6,7 @@ from helpers.engine.toy_run import ToyModel, write_config
 from mmengine.config import Config
 from mmengine.runner import Runner
 
-from mmssprl.engine.launch import prepare_test_config, prepare_train_config
+from mmssprl.engine.launch import launch, prepare_test_config, prepare_train_config
 from mmssprl.engine.runner import ConsoleRunner
 from mmssprl.saving.checkpoint_hooks import PretrainCheckpointHook, SafeCheckpointHook
 
@@ -130,6 +130,23 @@ def test_torchrun_must_have_started_the_processes(config, on_cpu, monkeypatch):
     monkeypatch.delenv("RANK", raising=False)
     with pytest.raises(ValueError, match="RANK .*torchrun"):
         prepare_train_config(config, launcher="pytorch")
+
+
+def test_processes_of_the_caller_are_refused(config, monkeypatch):
+    monkeypatch.setattr("mmssprl.engine.launch.get_world_size", lambda: 2)
+    with pytest.raises(RuntimeError, match=r"a process group, .* one of 2 .*`pretrain`"):
+        launch(prepare_train_config(config, work_dir="run"), "train")
+    assert not os.path.exists("run")
+
+
+def test_a_group_of_the_caller_alone_stays(config):
+    store = torch.distributed.HashStore()
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    try:
+        launch(prepare_train_config(config, work_dir="run"), "train")
+        assert torch.distributed.is_initialized()
+    finally:
+        torch.distributed.destroy_process_group()
 
 
 def test_mpi_starts_no_processes_on_the_cpu(config, on_cpu):
