@@ -22,7 +22,8 @@ def read_scalars(run: str | Path) -> list[Record]:
     paths = _logs(run)
     if not paths:
         raise UserFileNotFoundError(
-            f"{run} has no */vis_data/scalars.json; give the work dir of a training."
+            f"{run} has no */vis_data/scalars.json; give the work dir of a training that had "
+            "LocalVisBackend in visualizer.vis_backends, and no visualizer.save_dir."
         )
     records: list[Record] = []
     for path in paths:
