@@ -163,13 +163,7 @@ def launch(
             caller has a process group.
         StoppedError: A signal stopped the training.
     """
-    num_ranks = get_world_size()
-    if cfg.launcher == "none" and num_ranks > 1:
-        raise UserRuntimeError(
-            f"this process must not be in a process group, but is in one of {num_ranks} processes: "
-            "each would see a share of the images and average nothing. Call it in a process of "
-            "its own, without torchrun; `pretrain` and `finetune` start one per GPU."
-        )
+    _refuse_other_group(cfg)
     if task == "train":
         use_resumable_loop(cfg)
         hooks = (*hooks, SaveAndStopHook(cfg.get("save_every", DEFAULT_SAVE_EVERY), resume_by))
@@ -211,6 +205,16 @@ def launch(
             torch.distributed.destroy_process_group()
     if stopped is not None:
         raise stopped
+
+
+def _refuse_other_group(cfg: Config) -> None:
+    num_ranks = get_world_size()
+    if cfg.launcher == "none" and num_ranks > 1:
+        raise UserRuntimeError(
+            f"this process must not be in a process group, but is in one of {num_ranks} processes: "
+            "each would see a share of the images and average nothing. Call it in a process of "
+            "its own, without torchrun; `pretrain` and `finetune` start one per GPU."
+        )
 
 
 def _build(

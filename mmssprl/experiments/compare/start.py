@@ -62,6 +62,7 @@ class Comparison(Experiment[PretrainRun]):
         if not jobs.groups:  # CPU time is measured with one thread
             jobs = replace(jobs, threads=1)
         super().__init__(Path(asked.work_dir or f"work_dirs/compare_{size}"), jobs, log)
+
         self.asked = asked
         # After ``plan``, if there are any; by split and share.
         self._images: dict[tuple[Split, float], TrainingImages] = {}
@@ -76,6 +77,7 @@ class Comparison(Experiment[PretrainRun]):
         epochs = EPOCHS[size] if asked.epochs is None else asked.epochs
         self.setting = CompareSetting(size, data, epochs, batch_size)
         check_configs(self.setting, rows)
+
         self._labels: dict[str, str] = {}
         if asked.data:
             found = read_images(Path(asked.data), "test")
