@@ -1,6 +1,7 @@
 """``Command``, and options that several commands share."""
 
 import argparse
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from inspect import cleandoc
@@ -85,6 +86,14 @@ def help_of(command: type[Command]) -> tuple[str, str, str]:
 def as_typed(text: str) -> str:
     """Let the examples of a help text call the program as the user did."""
     return text.replace("python -m mmssprl", program())
+
+
+def draw_without_windows() -> None:
+    """Let matplotlib draw to files only, whatever backend a shell or a notebook names.
+
+    A notebook's backend may not be installed here, and windows need a display.
+    """
+    os.environ["MPLBACKEND"] = "agg"
 
 
 class OfWeights(Command):

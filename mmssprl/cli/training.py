@@ -136,8 +136,10 @@ def train(asked: TrainCommand, launcher: "Launcher") -> None:
     from ..models import is_pretraining
     from ..reporting import report_run
     from ..saving.run_files import finished_line, finished_weights
-    from ..system.processes import command_of_process, to_resume
+    from ..system.processes import command_of_process, require_single_process, to_resume
 
+    if launcher == "none":
+        require_single_process("train")
     if asked.print_config:
         text = train_config_text(
             asked.config,
@@ -194,6 +196,10 @@ class TestCommand(_OfConfig, Overwriting):
 
 def test(asked: TestCommand, launcher: "Launcher") -> None:
     """Test a checkpoint."""
+    from ..system.processes import require_single_process
+
+    if launcher == "none":
+        require_single_process("test")
     if asked.out:
         prepare_output(asked.out, ".json", overwrite=asked.overwrite)
     from ..engine.launch import launch, prepare_test_config

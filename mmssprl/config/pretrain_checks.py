@@ -5,8 +5,19 @@ from mmengine.config import Config
 from ..errors import UserError
 from ..models import pretraining_class
 from ..pyramid import ViewLayout
+from .hooks import find_hook
 from .layouts import pyramid_crops
 from .reading import refuse
+
+
+def require_pretrain_hook(cfg: Config) -> None:
+    """Refuse a pre-training config if its ``custom_hooks`` replaced the hooks of its base."""
+    if pretraining_class(cfg) is not None and find_hook(cfg, "PretrainHook") is None:
+        reason = (
+            "pre-training needs PretrainHook, but it is not there: a list replaces the list of its "
+            "_base_. Add dict(type='PretrainHook'), dict(type='MonitorHook') to it."
+        )
+        refuse(cfg, "custom_hooks", reason)
 
 
 def check_pretraining(cfg: Config) -> None:

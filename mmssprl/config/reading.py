@@ -71,9 +71,10 @@ def _explain(error: Exception, path: Path) -> UserError:
         error = error.__cause__ if isinstance(error.__cause__, ImportError) else error
 
     if isinstance(error, SyntaxError):  # mmengine does not say whether the file or a base fails
-        return kind(
-            f"{path}: line {error.lineno} of it or of a _base_: {error.msg}; edit that line."
-        )
+        remedy = "edit that line"
+        if "U+FEFF" in error.msg:  # as editors on Windows write it, unseen
+            remedy = "save the file as UTF-8 without a byte order mark (BOM)"
+        return kind(f"{path}: line {error.lineno} of it or of a _base_: {error.msg}; {remedy}.")
 
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if frame.name == "<module>" and Path(frame.filename).is_file():

@@ -1,7 +1,6 @@
 """Checks of a run before its first step: packages, files, data, classes."""
 
 import importlib.util
-import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
@@ -10,8 +9,6 @@ from typing import Any, get_args, get_origin, get_type_hints
 from mmengine import registry
 from mmengine.config import Config
 from mmengine.dataset import BaseDataset
-from mmengine.logging import print_log
-from mmengine.optim import CosineAnnealingLR
 from mmengine.runner import Runner
 from torch import nn
 
@@ -21,9 +18,9 @@ from ..datasets.labels.coco_file import LISTS, read_coco
 from ..datasets.labels.files import require_files
 from ..errors import UserError, UserFileNotFoundError, UserRuntimeError, UserValueError
 from ..models.unwrap import unwrap
-from ..registry import DATASETS, OPTIMIZERS, PARAM_SCHEDULERS, class_of
+from ..registry import DATASETS, OPTIMIZERS, class_of
 from .keys import used_keys
-from .pretrain_checks import check_pretraining
+from .pretrain_checks import check_pretraining, require_pretrain_hook
 from .reading import one_line, refuse
 
 _DENSE_PACKAGES = {"mmdet": "mmdet", "mmseg": "mmsegmentation"}
@@ -57,6 +54,7 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
     _check_kinds(cfg)
     if "train" in splits:
         check_pretraining(cfg)
+        require_pretrain_hook(cfg)
         _check_optimizer(cfg)
     for split in splits:
         loader = cfg.get(f"{split}_dataloader")
@@ -229,24 +227,3 @@ def _check_listed_files(dataset: Any) -> None:
     for key in ("img_path", "seg_map_path"):
         paths = [info[key] for info in infos if info.get(key)]
         require_files(paths, str(dataset.ann_file))
-
-
-def warn_of_schedule(cfg: Config) -> None:
-    """Warn if a cosine does not end with the training: the rate ends high or rises again."""
-    loop = cfg.get("train_cfg") or {}
-    schedulers = cfg.get("param_scheduler") or []
-    if isinstance(schedulers, Mapping):
-        schedulers = [schedulers]
-    for i, scheduler in enumerate(schedulers):
-        kind = class_of(scheduler.get("type"), PARAM_SCHEDULERS) or object
-        unit = "epochs" if scheduler.get("by_epoch", True) else "iters"
-        end = loop.get(f"max_{unit}")
-        begin = scheduler.get("begin", 0)
-        period = scheduler.get("T_max")
-        if issubclass(kind, CosineAnnealingLR) and end and period and begin + period != end:
-            text = (
-                f"param_scheduler.{i} has its lowest rate after {begin + period} {unit} "
-                f"(T_max={period}), but the training ends after train_cfg.max_{unit}={end}; set "
-                f"T_max to {end - begin} unless this is intended."
-            )
-            print_log(text, logger="current", level=logging.WARNING)

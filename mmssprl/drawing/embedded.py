@@ -5,10 +5,11 @@ from base64 import b64encode
 from itertools import chain
 from typing import Any, Literal
 
-import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 from PIL import Image
+
+from .style import own_style
 
 _FIGURE_DPI = 105
 
@@ -19,11 +20,11 @@ def data_uri(picture: Figure | Image.Image, kind: Literal["jpeg", "svg"]) -> str
     if isinstance(picture, Image.Image):
         picture.save(buffer, kind, quality=80)
     else:
-        _lay_out(picture)
         options: Any = {"dpi": _FIGURE_DPI}
         if kind == "svg":  # equal figures give equal pages
             options["metadata"] = {"Date": None}
-        with matplotlib.rc_context({"svg.hashsalt": "mmssprl"}):
+        with own_style(svg__hashsalt="mmssprl"):
+            _lay_out(picture)
             picture.savefig(buffer, format=kind, **options)
     mime = "image/svg+xml" if kind == "svg" else "image/jpeg"
     return f"data:{mime};base64,{b64encode(buffer.getvalue()).decode()}"

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
@@ -12,7 +11,7 @@ from PIL import Image, ImageDraw, ImageOps
 from torch import Tensor
 
 from ..datasets.channel_images import as_picture
-from .style import DPI, INK, MUTED, RC, titled_figure
+from .style import DPI, INK, MUTED, own_style, titled_figure
 
 _SIDE_INCHES = 1.5
 
@@ -53,7 +52,7 @@ def draw_grid(
     """Draw rows of pictures with equal longer sides."""
     height = side_inches * sum(map(_row_height, rows)) + sum(map(_words_inches, rows))
     height += 0.3 if title else 0.0
-    with matplotlib.rc_context(RC):
+    with own_style():
         figure = titled_figure(max(4.5, max(map(len, rows)) * side_inches), height, title)
         fill_grid(figure, rows, side_inches)
     return figure

@@ -1,7 +1,9 @@
 """Colours and sizes of all pictures."""
 
+from contextlib import AbstractContextManager
 from typing import Any
 
+from matplotlib import style
 from matplotlib.figure import Figure
 
 INK = "#222222"
@@ -17,7 +19,7 @@ CATEGORIES = ("#d95f02", "#1f6fb4", "#1b9e77", "#b0578d", "#8c6d00")
 LEARNING_RATE = "#7a7a7a"
 DPI = 150
 
-RC: dict[Any, Any] = {
+_RC: dict[Any, Any] = {
     "figure.facecolor": "white",
     "savefig.facecolor": "white",
     "font.size": 9,
@@ -36,6 +38,15 @@ RC: dict[Any, Any] = {
     "grid.linewidth": 0.8,
     "axes.axisbelow": True,
 }
+
+
+def own_style(**values: Any) -> AbstractContextManager[None]:
+    """Draw and save in one style; a user's matplotlibrc and rcParams change no picture.
+
+    ``values`` are more of matplotlib's parameters, with "__" for a dot.
+    """
+    more = {name.replace("__", "."): value for name, value in values.items()}
+    return style.context(["default", {**_RC, **more}])
 
 
 def titled_figure(width: float, height: float, title: str) -> Figure:

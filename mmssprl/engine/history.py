@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UserFileNotFoundError, UserValueError
+from ..saving.run_record import RECORD_FILE, read_record
 
 Record = Mapping[str, Any]
 """Scalars of one line: 'step', 'lr', 'epochs_done', 'progress', 'relative_...', ..."""
@@ -21,7 +22,8 @@ def read_scalars(run: str | Path) -> list[Record]:
     paths = _logs(run)
     if not paths:
         raise UserFileNotFoundError(
-            f"{run} has no */vis_data/scalars.json; give the work dir of a training."
+            f"{run} has no */vis_data/scalars.json; give the work dir of a training that had "
+            "LocalVisBackend in visualizer.vis_backends, and no visualizer.save_dir."
         )
     records: list[Record] = []
     for path in paths:
@@ -41,8 +43,16 @@ def read_validations(run: str | Path, key: str) -> dict[int, float]:
 
 
 def _logs(run: str | Path) -> list[Path]:
-    """Return the logs of a run's starts, the oldest first."""
-    return sorted(Path(run).glob("*/vis_data/scalars.json"))
+    """Return the logs of a run's starts, the oldest first.
+
+    Their folders are named by the local time, which may go back: the clock of another machine, or
+    the time zone of a container. ``run.json`` has the order; other logs come first.
+    """
+    starts = read_record(Path(run) / RECORD_FILE).get("starts", [])
+    names = [start.get("log") for start in starts]
+    places = {name: place for place, name in enumerate(names)}
+    found = Path(run).glob("*/vis_data/scalars.json")
+    return sorted(found, key=lambda path: (places.get(path.parts[-3], -1), path))
 
 
 def _lines(path: Path) -> Iterator[Record]:

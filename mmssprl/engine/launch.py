@@ -12,17 +12,18 @@ from typing import Any, Literal
 import torch
 from mmengine.config import Config
 from mmengine.device import get_device
-from mmengine.dist import barrier, is_main_process
+from mmengine.dist import barrier, get_world_size, is_main_process
 from mmengine.hooks import Hook
 from mmengine.registry import RUNNERS
 
 from ..config.build_errors import FirstStepHook, explain_build_errors
-from ..config.run_checks import check_config, check_data, warn_of_schedule
+from ..config.run_checks import check_config, check_data
+from ..config.schedule_checks import warn_of_batch, warn_of_schedule
 from ..console.live_line import at_work
 from ..console.log_line import LogLine
 from ..console.paths import check_path
 from ..datasets.loader_processes import explain_timeout, prepare_loaders
-from ..errors import UserValueError
+from ..errors import UserRuntimeError, UserValueError
 from ..saving.checkpoint_checks import check_fit_of_checkpoint, check_readable
 from ..saving.loops import use_resumable_loop
 from ..saving.run_files import check_work_dir, existing_checkpoint, files_of_run, newest_intact
@@ -62,7 +63,8 @@ def prepare_train_config(
     Args:
         config: Config file, see ``config_file``, or a config that has been read.
         size: Small form of the config, see ``at_size``.
-        resume: Checkpoint to resume from; "auto" for the newest one in ``work_dir``, if any.
+        resume: Checkpoint to resume from; "auto" for the newest one in ``work_dir``, and without
+            any a new run, from the config's ``load_from`` if it has one.
         overwrite: Allow a ``work_dir`` that holds another run; pass it to ``launch``, too.
         cfg_options: Values by dotted key that replace the config's. The other arguments win.
 
@@ -74,6 +76,7 @@ def prepare_train_config(
     """
     cfg = config_with_options(config, size, cfg_options, amp=amp, compile=compile)
     _place(cfg, work_dir, launcher)
+    start = cfg.get("load_from") if resume == "auto" else None
     if resume is not None:
         if overwrite:
             raise UserValueError("--resume keeps a run, --overwrite deletes it; give one.")
@@ -90,6 +93,9 @@ def prepare_train_config(
         take_backbone(cfg, cfg.load_from)
         return cfg
 
+    if start:  # the config's weights, in place of the checkpoint that is not there yet
+        cfg.load_from = start
+        cfg.resume = False
     apply_weights(cfg, weights)
     check_readable(cfg, "train")
     if not cfg.get("resume"):
@@ -153,9 +159,11 @@ def launch(
 
     Raises:
         OSError, TypeError, ValueError: As ``explain_build_errors``; a full disk.
-        RuntimeError: Another process writes into ``work_dir``, or a wait has taken too long.
+        RuntimeError: Another process writes into ``work_dir``, a wait has taken too long, or the
+            caller has a process group.
         StoppedError: A signal stopped the training.
     """
+    _refuse_other_group(cfg)
     if task == "train":
         use_resumable_loop(cfg)
         hooks = (*hooks, SaveAndStopHook(cfg.get("save_every", DEFAULT_SAVE_EVERY), resume_by))
@@ -169,7 +177,8 @@ def launch(
         shown = at_work(progress.text, logs=True)
         hooks = (*hooks, progress)
     stopped: StoppedError | None = None
-    lock = hold_work_dir(cfg.work_dir, writes=task == "train" and is_first_process())
+    is_first = cfg.launcher == "none" or is_first_process()
+    lock = hold_work_dir(cfg.work_dir, writes=task == "train" and is_first)
     with lock, torch_threads(cfg.get("num_threads")), freed_memory_kept(get_device()):
         first_step = FirstStepHook()
         hooks = (first_step, BoundedHistoriesHook(), *hooks)
@@ -192,10 +201,20 @@ def launch(
         # The model's wrapper holds the group: its threads would abort the process at its end.
         del runner
         gc.collect()
-        if torch.distributed.is_initialized():
+        if cfg.launcher != "none" and torch.distributed.is_initialized():
             torch.distributed.destroy_process_group()
     if stopped is not None:
         raise stopped
+
+
+def _refuse_other_group(cfg: Config) -> None:
+    num_ranks = get_world_size()
+    if cfg.launcher == "none" and num_ranks > 1:
+        raise UserRuntimeError(
+            f"this process must not be in a process group, but is in one of {num_ranks} processes: "
+            "each would see a share of the images and average nothing. Call it in a process of "
+            "its own, without torchrun; `pretrain` and `finetune` start one per GPU."
+        )
 
 
 def _build(
@@ -224,12 +243,14 @@ def _build(
     prepare_loaders(loaders, lambda line: runner.logger.warning(LogLine(line, line)))
 
     if task == "train":
-        warn_of_schedule(cfg)
+        loader = runner.train_dataloader
+        warn_of_schedule(cfg, len(loader))
+        warn_of_batch(cfg, (loader.batch_size or 0) * runner.world_size)
         if overwrite and is_main_process():
             for path in files_of_run(cfg):
                 path.unlink()
         if keep_record and is_main_process():
-            record_run(cfg, runner.train_dataloader.dataset)
+            record_run(cfg, runner.train_dataloader.dataset, runner.timestamp)
         if starts_new:
             runner.logger.info(f"{cfg.work_dir} has no checkpoint yet: starting a new run.")
     return runner

@@ -23,8 +23,9 @@ from torch import nn
 from ..console.log_line import LogLine
 from ..console.quiet import errors_alone, keep_off_console
 from ..errors import UserValueError
+from ..models import is_pretraining
 from ..registry import HOOKS, class_of
-from ..saving.checkpoint_hooks import SafeCheckpointHook
+from ..saving.checkpoint_hooks import PretrainCheckpointHook, SafeCheckpointHook
 from ..system.outputs import FULL, write_whole
 
 
@@ -52,10 +53,11 @@ class ConsoleRunner(Runner):
         super().set_randomness(*args, deterministic=deterministic, **kwargs)
 
     def register_default_hooks(self, hooks: Mapping[str, Any] | None = None) -> None:
-        """Register the default hooks, with ``SafeCheckpointHook`` for CheckpointHook."""
+        """Register the default hooks, with our checkpoint hooks for mmengine's CheckpointHook."""
         spec = (hooks or {}).get("checkpoint", {"type": CheckpointHook, "interval": 1})
         if isinstance(spec, Mapping) and class_of(spec.get("type"), HOOKS) is CheckpointHook:
-            spec = {**spec, "type": SafeCheckpointHook}
+            kind = PretrainCheckpointHook if is_pretraining(self.cfg) else SafeCheckpointHook
+            spec = {**spec, "type": kind}
         super().register_default_hooks({**(hooks or {}), "checkpoint": spec})
 
     def save_checkpoint(self, *args: Any, **kwargs: Any) -> None:

@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..console.tables import csv_table
-from ..drawing.style import INK, MUTED, PYRAMIDS, RC, titled_figure
+from ..drawing.style import INK, MUTED, PYRAMIDS, own_style, titled_figure
 from ..system.outputs import write_figure, write_whole
 from .statistics import estimate
 
@@ -33,7 +32,7 @@ def draw_panels(panels: Sequence[Panel], rows: Sequence[str], highlighted: str) 
     The shared axis spans at least 5 points and need not begin at 0.
     """
     plain, marked = PYRAMIDS
-    with matplotlib.rc_context(RC):
+    with own_style():
         width = max(2, len(panels)) * 4.2 + 0.07 * max(map(len, rows))
         title = "A dot per seed; below, the mean and its 95 % interval"
         if highlighted in rows and len(rows) > 1:

@@ -38,6 +38,8 @@ def claim(work_dir: Path, marker: str, what: str, settings: Mapping[str, Any]) -
                 f"{path} is damaged ({error}); copy it from a work dir with the same settings, "
                 "or give another --work-dir."
             ) from None
+        # Work dirs of earlier versions have fewer digests.
+        before = {k: {} for k, value in settings.items() if isinstance(value, dict)} | before
         keys = {**before, **settings}
         settings = {k: _joined(work_dir, k, before.get(k), settings.get(k)) for k in keys}
     work_dir.mkdir(parents=True, exist_ok=True)

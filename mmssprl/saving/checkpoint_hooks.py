@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import torch
 from mmengine.dist import get_world_size, is_main_process
-from mmengine.hooks import CheckpointHook
+from mmengine.hooks import CheckpointHook, EMAHook
 from mmengine.logging import HistoryBuffer
 from mmengine.optim import OptimWrapperDict
 from mmengine.runner import Runner
 from mmengine.runner.checkpoint import weights_to_cpu
+from torch import nn
 
 from ..console.log_line import LogLine
 from ..console.quiet import errors_alone
@@ -177,7 +178,8 @@ class PretrainCheckpointHook(SafeCheckpointHook):
 
     The model gathers its state per rank, such as queues, before each save, so that one checkpoint
     resumes all ranks. After the last epoch the backbone is written to
-    ``<work_dir>/<config name>_backbone.pth``, a plain state dict with torchvision's names.
+    ``<work_dir>/<config name>_backbone.pth``, a plain state dict with torchvision's names. With an
+    EMAHook it has the averaged weights, as the checkpoints have.
     """
 
     def before_train(self, runner: Runner) -> None:
@@ -196,7 +198,7 @@ class PretrainCheckpointHook(SafeCheckpointHook):
         """Write the backbone's weights."""
         super().after_train(runner)
         if is_main_process():
-            path = save_backbone(runner)
+            path = save_backbone(runner, model=_deployed(runner))
             runner.logger.info(LogLine(f"Backbone weights: {path}", f"backbone weights: {path}"))
 
 
@@ -219,11 +221,23 @@ def backbone_file(runner: Runner, mark: str = "") -> Path:
     return Path(runner.work_dir) / f"{name}{mark and '_'}{mark}_backbone.pth"
 
 
-def save_backbone(runner: Runner, mark: str = "") -> Path:
-    """Write the backbone's weights as a plain state dict, and their description ``NAME.json``."""
+def _deployed(runner: Runner) -> nn.Module:
+    """Return the model with the weights that mmengine saves: averaged ones if it averages."""
+    for hook in runner.hooks:
+        if isinstance(hook, EMAHook):
+            return hook.ema_model.module
+    return unwrap(runner.model)
+
+
+def save_backbone(runner: Runner, mark: str = "", model: nn.Module | None = None) -> Path:
+    """Write a backbone's weights as a plain state dict, and their description ``NAME.json``.
+
+    The backbone is the one of ``model``, by default of the training.
+    """
     path = backbone_file(runner, mark)
     write_description(path, runner.cfg)
-    weights = weights_to_cpu(unwrap(runner.model).backbone.state_dict())
+    source: Any = model or unwrap(runner.model)
+    weights = weights_to_cpu(source.backbone.state_dict())
     # Training runs channels-last; readers expect torch's default layout.
     with whole_file(path, "wb") as file:
         torch.save({name: value.contiguous() for name, value in weights.items()}, file)

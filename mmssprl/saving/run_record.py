@@ -25,10 +25,11 @@ SCORES = ("scores.csv", "scores.json", "predictions.png")
 """Written by a finished fine-tuning."""
 
 
-def record_run(cfg: Config, dataset: Any) -> None:
+def record_run(cfg: Config, dataset: Any, log: str | None = None) -> None:
     """Write ``run.json`` into the work dir, or add this start to it if the run is resumed.
 
-    Each start has the config if it changed. Changed images are a warning.
+    Each start has the config if it changed, and the folder of its ``log``. Changed images are a
+    warning.
     """
     path = Path(cfg.work_dir) / RECORD_FILE
     config = json.loads(json.dumps(cfg.to_dict(), default=str))
@@ -36,6 +37,7 @@ def record_run(cfg: Config, dataset: Any) -> None:
     start = {
         "time": datetime.now().astimezone().isoformat(timespec="seconds"),
         "command": shlex.join(sys.argv),
+        "log": log,
         "resumed_from": cfg.get("load_from") if cfg.get("resume") else None,
         "processes": get_world_size(),
         "environment": describe_environment(get_device()),

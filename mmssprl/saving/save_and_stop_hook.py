@@ -23,6 +23,7 @@ from ..system.slurm import comes_back, requeue
 from ..system.stopping import SAVED, Signal, StoppedError, signals
 from .checkpoint_hooks import STEP_FILE
 from .loops import ResumableEpochLoop, ResumableIterLoop
+from .resumed_values import use_values_of_config
 from .run_files import POINTER
 
 DEFAULT_SAVE_EVERY = "30m"
@@ -119,7 +120,11 @@ class SaveAndStopHook(Hook):
             self._has_checkpoint = True
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        """Raise ValueError if samples per step or steps per epoch have changed."""
+        """Use the rate and schedule of the config in a resumed run.
+
+        Raises:
+            ValueError: Samples per step or steps per epoch have changed.
+        """
         if not runner.cfg.get("resume"):
             return
         now = _meaning_of_steps(runner)
@@ -131,6 +136,7 @@ class SaveAndStopHook(Hook):
                 f"{before['step_samples']} and {before['epoch_steps']}. Give the same data, and "
                 f"keep batch_size x processes = {before['step_samples']}."
             )
+        use_values_of_config(runner, checkpoint)
 
     def _agree(self, number: int, is_due: bool) -> tuple[int, bool]:
         """Return the maximum of each over all ranks; with several ranks, of the last step."""

@@ -117,7 +117,9 @@ def write_whole(path: str | Path, text: str) -> None:
 
 def write_figure(path: str | Path, figure: "Figure") -> None:
     """Write a figure atomically, in the format of the path's suffix."""
-    with whole_file(path, "wb") as file:
+    from matplotlib import style  # not at the top: slow
+
+    with whole_file(path, "wb") as file, style.context("default"):  # not a user's resolution
         figure.savefig(file, format=Path(path).suffix.removeprefix(".") or None)
 
 

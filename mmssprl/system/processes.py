@@ -22,7 +22,7 @@ import psutil
 
 from ..console.messages import message_for_user
 from ..console.wording import program
-from ..errors import UserError, UserRuntimeError
+from ..errors import UserError, UserRuntimeError, UserValueError
 from .stopping import SAVED, end_with_parent, signals
 
 COMMAND = "MMSSPRL_COMMAND"
@@ -78,6 +78,19 @@ def call_in_process(function: Callable[..., Any], *args: Any) -> Any:
             for child in active_children():
                 child.terminate()
             raise
+
+
+def require_single_process(tool: str) -> None:
+    """Raise ValueError if torchrun started several processes that no --launcher connects.
+
+    Each would do all the work. Tasks of srun may be runs with a work dir each; its lock tells.
+    """
+    number = os.environ.get("WORLD_SIZE", "1")
+    if "TORCHELASTIC_RUN_ID" in os.environ and number != "1":
+        raise UserValueError(
+            f"without --launcher one process must do all the work, but torchrun started {number}; "
+            f"use tools/dist_{tool}.sh, or give torchrun tools/{tool}.py ... --launcher pytorch."
+        )
 
 
 def is_reported() -> bool:

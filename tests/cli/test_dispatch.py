@@ -101,6 +101,14 @@ def test_a_word_after_two_dashes_is_no_option():
     assert args.images == "--photos"
 
 
+def test_the_backend_of_a_notebook_is_not_used(monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "module://of_a_notebook.in_another_environment")
+    run = "from mmssprl.cli import main; main(['train', 'none.py']); import matplotlib"
+    done = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "there is no none.py" in done.stderr
+
+
 def test_the_console_script_is_called_by_its_own_name(monkeypatch):
     monkeypatch.setattr("sys.argv", ["/usr/bin/mmssprl", "probe"])
     parser = build_parser()

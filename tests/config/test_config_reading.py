@@ -13,6 +13,7 @@ OWN = 'custom_imports = dict(imports=["own_parts"])\n'
 DIVISION = "x = 1\ny = 1 / 0\n"
 BAD = {
     "syntax": ("\nmodel = dict(\n", {}, f"bad.py: {CLOSED}"),
+    "mark": ("\ufeffx = 1\n", {}, r"bad.py: .*U\+FEFF; save the file as UTF-8 without .*BOM"),
     "division": (DIVISION, {}, "bad.py: line 2: ZeroDivisionError"),
     "import": ("_base_ = []\nimport nowhere\n", {}, "bad.py: line 2: ModuleNotFoundError"),
     "bases": ("_base_ = 3\n", {}, "bad.py: .*'int'"),

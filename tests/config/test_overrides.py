@@ -2,10 +2,9 @@ import pytest
 from helpers.engine.toy_run import write_config
 from mmengine.config import Config
 
-from mmssprl.config import run_checks
 from mmssprl.config.overrides import check_spelling, merge_options
 from mmssprl.config.shipped import shipped
-from mmssprl.engine.launch import launch, prepare_train_config
+from mmssprl.engine.launch import prepare_train_config
 from mmssprl.errors import UserError
 from mmssprl.pyramid import ViewLayout
 
@@ -94,33 +93,3 @@ def test_the_data_may_have_a_layout_of_their_own():
     merge_options(cfg, {"model.layout.num_small": 6})
     merge_options(cfg, {f"{VIEWS}.num_small": 4})
     assert (value_of(cfg, VIEWS).num_small, cfg.model.layout.num_small) == (4, 6)
-
-
-@pytest.fixture
-def warned(monkeypatch):
-    lines = []
-    monkeypatch.setattr(run_checks, "print_log", lambda text, **_: lines.append(text))
-    return lines
-
-
-@pytest.mark.parametrize(
-    ("scheduler", "loop", "remedies"),
-    [
-        ({"T_max": 4, "begin": 1}, {"max_epochs": 5}, []),
-        ({"T_max": 5, "begin": 1}, {"max_epochs": 5}, ["T_max to 4 "]),
-        ({"T_max": 9, "by_epoch": False}, {"max_iters": 100}, ["train_cfg.max_iters=100"]),
-        ({"T_max": 9, "by_epoch": False}, {"max_epochs": 5}, []),
-        ({"type": "MultiStepLR", "T_max": 9}, {"max_epochs": 5}, []),
-    ],
-)
-def test_a_cosine_ends_with_the_training(warned, scheduler, loop, remedies):
-    cfg = {"param_scheduler": [{"type": "CosineAnnealingLR", **scheduler}], "train_cfg": loop}
-    run_checks.warn_of_schedule(Config(cfg))
-    assert all(remedy in text for remedy, text in zip(remedies, warned, strict=True))
-
-
-def test_a_training_warns(tmp_path, warned):
-    schedule = 'param_scheduler = dict(type="CosineAnnealingLR", T_max=3)\n'
-    config = write_config(tmp_path, schedule)
-    launch(prepare_train_config(config, work_dir=tmp_path / "run"), "train")
-    assert ["T_max=3" in line for line in warned] == [True]

@@ -2,7 +2,7 @@ import helpers.models.agreement  # noqa: F401  registers a method that takes nei
 import pytest
 from mmengine.config import Config
 
-from mmssprl.config.pretrain_checks import check_pretraining
+from mmssprl.config.pretrain_checks import check_pretraining, require_pretrain_hook
 
 ACCUMULATES = "optim_wrapper.accumulative_counts"
 VIEWS = {"image_px": 32, "image_area": (0.14, 1.0)}
@@ -48,3 +48,22 @@ def test_a_config_without_a_model_passes():
 def test_what_the_method_cannot_take_is_refused(values, message):
     with pytest.raises(ValueError, match=f"^own.py: .*{message}"):
         check(**values)
+
+
+@pytest.mark.parametrize(
+    ("model", "hooks"),
+    [
+        ("SSPRL", ["PretrainHook", "EMAHook"]),
+        ("SSPRL", ["mmssprl.PretrainHook"]),
+        ("MultiLabelClassifier", []),
+    ],
+)
+def test_the_hooks_of_the_base_may_have_others_beside_them(model, hooks):
+    hooks = [{"type": name} for name in hooks]
+    require_pretrain_hook(Config({"model": {"type": model}, "custom_hooks": hooks}))
+
+
+def test_hooks_that_replace_the_ones_of_the_base_are_refused():
+    cfg = Config({"model": {"type": "SSPRL"}, "custom_hooks": [{"type": "EMAHook"}]})
+    with pytest.raises(ValueError, match=r"custom_hooks: .*a list replaces.*'PretrainHook'"):
+        require_pretrain_hook(cfg)

@@ -9,7 +9,7 @@ from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 
-from mmssprl.config import run_checks
+from mmssprl.config import schedule_checks
 from mmssprl.config.layouts import hand_on_layout
 from mmssprl.config.shipped import SIZES
 from mmssprl.datasets import stack_views
@@ -57,8 +57,8 @@ def test_takes_one_step_on_its_own_views(name, monkeypatch):
     num_images = {"scenes": 1200, "photos": 4500, "photos-gpu": 4500}.get(name.rsplit("_")[-1])
     model.check_training(num_images or 82_783, cfg.train_dataloader.batch_size)
     warnings = []
-    monkeypatch.setattr(run_checks, "print_log", lambda text, **_: warnings.append(text))
-    run_checks.warn_of_schedule(cfg)
+    monkeypatch.setattr(schedule_checks, "print_log", lambda text, **_: warnings.append(text))
+    schedule_checks.warn_of_schedule(cfg, (num_images or 82_783) // cfg.train_dataloader.batch_size)
     assert warnings == []
 
 

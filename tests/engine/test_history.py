@@ -1,3 +1,5 @@
+import json
+
 from helpers.engine.logs import write_log
 
 from mmssprl.engine.history import read_scalars, read_validations
@@ -16,6 +18,22 @@ def test_a_resumed_run_replaces_all_steps_from_its_first_on(tmp_path):
     resumed = [training_line(step, loss=0.5) for step in (3, 4)]
     write_log(tmp_path, resumed, "20260103_000000")
     assert losses(tmp_path) == [(1, 1), (2, 1), (3, 0.5), (4, 0.5)]
+
+
+def test_a_run_that_was_resumed_in_another_time_zone_has_its_order(tmp_path):
+    write_log(tmp_path, [training_line(step) for step in (1, 2)], "20260102_090000")
+    write_log(tmp_path, [training_line(3)], "20260102_000500")
+    starts = [{"log": "20260102_090000"}, {"log": "20260102_000500"}]
+    (tmp_path / "run.json").write_text(json.dumps({"config": {}, "starts": starts}))
+    assert losses(tmp_path) == [(1, 1), (2, 1), (3, 1)]
+
+
+def test_logs_of_a_run_that_was_overwritten_come_first(tmp_path):
+    write_log(tmp_path, [training_line(step, loss=9) for step in (1, 2, 3)], "20260109_000000")
+    write_log(tmp_path, [training_line(step) for step in (1, 2)], "20260102_000000")
+    starts = [{"log": "20260102_000000"}]
+    (tmp_path / "run.json").write_text(json.dumps({"config": {}, "starts": starts}))
+    assert losses(tmp_path) == [(1, 1), (2, 1)]
 
 
 def test_lines_of_validations_are_left_out(tmp_path):

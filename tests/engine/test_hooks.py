@@ -20,6 +20,17 @@ def test_each_epoch_draws_its_own_crops(images, tmp_path):
     assert torch.equal(last, dataset[0]["inputs"][0])
 
 
+def test_the_exported_backbone_is_averaged_as_the_checkpoints_are(images, tmp_path):
+    averaging = {"type": "EMAHook", "momentum": 0.5}
+    runner = make_runner(images, tmp_path, custom_hooks=[{"type": "PretrainHook"}, averaging])
+    runner.train()
+    exported = torch.load(tmp_path / "toy_ssprl_backbone.pth", weights_only=True)
+    saved = torch.load(tmp_path / "epoch_2.pth", weights_only=True)["state_dict"]
+    assert len(exported) > 10
+    assert all(torch.equal(value, saved[f"backbone.{key}"]) for key, value in exported.items())
+    assert not torch.equal(exported["conv1.weight"], runner.model.backbone.conv1.weight)
+
+
 def test_bad_images_of_an_earlier_run_do_not_count(images, tmp_path):
     listed = tmp_path / "bad_images.txt"
     listed.write_text("".join(f"{number}.png\tcut off\n" for number in range(10)))

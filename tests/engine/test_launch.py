@@ -3,10 +3,12 @@ import os
 import pytest
 import torch
 from helpers.engine.toy_run import ToyModel, write_config
+from mmengine.config import Config
 from mmengine.runner import Runner
 
-from mmssprl.engine.launch import prepare_test_config, prepare_train_config
+from mmssprl.engine.launch import launch, prepare_test_config, prepare_train_config
 from mmssprl.engine.runner import ConsoleRunner
+from mmssprl.saving.checkpoint_hooks import PretrainCheckpointHook, SafeCheckpointHook
 
 
 @pytest.fixture
@@ -49,12 +51,25 @@ def test_a_config_that_resumes_finds_the_newest_checkpoint(config, tmp_path):
 
 
 def test_resume_takes_the_newest_or_a_given_checkpoint(config, tmp_path):
-    options = {"load_from": "pretrained.pth"}
-    cfg = prepare_train_config(config, resume="auto", cfg_options=options)
-    assert (cfg.resume, cfg.load_from) == (True, None)
     save_checkpoint(tmp_path / "a.pth")
+    (tmp_path / "used").mkdir()
+    save_checkpoint(tmp_path / "used/epoch_3.pth")
+    options = {"load_from": "a.pth"}
+    cfg = prepare_train_config(config, work_dir="used", resume="auto", cfg_options=options)
+    assert (cfg.resume, cfg.load_from) == (True, "used/epoch_3.pth")
     cfg = prepare_train_config(config, resume="a.pth")
     assert (cfg.resume, cfg.load_from) == (True, "a.pth")
+
+
+def test_resume_without_a_checkpoint_starts_from_the_weights_of_the_config(config, tmp_path):
+    save_checkpoint(tmp_path / "a.pth")
+    cfg = prepare_train_config(config, resume="auto", cfg_options={"load_from": "a.pth"})
+    assert (cfg.resume, cfg.load_from) == (False, "a.pth")
+
+
+def test_resume_without_a_checkpoint_starts_anew(config):
+    cfg = prepare_train_config(config, resume="auto")
+    assert (cfg.resume, cfg.load_from) == (True, None)
 
 
 @pytest.mark.parametrize(
@@ -89,9 +104,23 @@ def test_cublas_is_configured_before_it_starts(monkeypatch, deterministic):
     assert found == ([("CUBLAS_WORKSPACE_CONFIG", ":4096:8")] if deterministic else [])
 
 
+@pytest.mark.parametrize(
+    ("model", "kind"),
+    [("SSPRL", PretrainCheckpointHook), ("MultiLabelClassifier", SafeCheckpointHook)],
+)
+def test_mmengine_s_checkpoint_hook_becomes_the_one_of_the_training(monkeypatch, model, kind):
+    found = {}
+    monkeypatch.setattr(Runner, "register_default_hooks", lambda _, hooks: found.update(hooks))
+    runner = ConsoleRunner.__new__(ConsoleRunner)
+    runner.cfg = Config({"model": {"type": model}})
+    runner.register_default_hooks({"checkpoint": {"type": "CheckpointHook", "interval": 3}})
+    assert found == {"checkpoint": {"type": kind, "interval": 3}}
+
+
 def test_compile_is_set_in_the_config(config, tmp_path):
     path = tmp_path / "ssprl.py"
-    path.write_text(config.read_text() + 'model = dict(type="SSPRL")\n')
+    text = 'model = dict(type="SSPRL")\ncustom_hooks = [dict(type="PretrainHook")]\n'
+    path.write_text(config.read_text() + text)
     assert "compile_backbone" not in prepare_train_config(path).model
     model = prepare_train_config(path, compile=True).model
     assert (model.compile_backbone, model.data_preprocessor) == (True, {"compile": True})
@@ -101,6 +130,23 @@ def test_torchrun_must_have_started_the_processes(config, on_cpu, monkeypatch):
     monkeypatch.delenv("RANK", raising=False)
     with pytest.raises(ValueError, match="RANK .*torchrun"):
         prepare_train_config(config, launcher="pytorch")
+
+
+def test_processes_of_the_caller_are_refused(config, monkeypatch):
+    monkeypatch.setattr("mmssprl.engine.launch.get_world_size", lambda: 2)
+    with pytest.raises(RuntimeError, match=r"a process group, .* one of 2 .*`pretrain`"):
+        launch(prepare_train_config(config, work_dir="run"), "train")
+    assert not os.path.exists("run")
+
+
+def test_a_group_of_the_caller_alone_stays(config):
+    store = torch.distributed.HashStore()
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    try:
+        launch(prepare_train_config(config, work_dir="run"), "train")
+        assert torch.distributed.is_initialized()
+    finally:
+        torch.distributed.destroy_process_group()
 
 
 def test_mpi_starts_no_processes_on_the_cpu(config, on_cpu):

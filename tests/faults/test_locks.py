@@ -68,6 +68,12 @@ def test_the_second_training_is_refused(held):
     assert [path.name for path in (held / "run").iterdir()] == [".lock"]
 
 
+def test_a_task_of_srun_without_a_launcher_is_refused(held, monkeypatch):
+    monkeypatch.setenv("SLURM_PROCID", "1")
+    with pytest.raises(UserError, match="one process at a time must write run, but another"):
+        launch(prepare_train_config("toy.py", work_dir="run"), "train")
+
+
 @pytest.mark.parametrize("line", WRITING)
 def test_the_second_command_is_refused_in_one_line(held, capsys, line):
     assert main(line.split()) == 2

@@ -56,6 +56,14 @@ def test_a_damaged_marker_is_refused(tmp_path):
         claim(tmp_path, COMPARE)
 
 
+def test_a_work_dir_of_an_earlier_version_gets_new_digests(tmp_path):
+    claim(tmp_path, COMPARE)
+    (tmp_path / "runs/random").mkdir(parents=True)
+    claim(tmp_path, {**COMPARE, "labels": {"train-a": "1"}})
+    with pytest.raises(ValueError, match="the same labels.train-a, but .* with 1 and got 2"):
+        claim(tmp_path, {**COMPARE, "labels": {"train-a": "2"}})
+
+
 def test_new_rows_join_the_earlier_ones(tmp_path):
     claim(tmp_path, BENCHMARK)
     (tmp_path / "runs/random").mkdir(parents=True)

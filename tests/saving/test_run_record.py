@@ -54,6 +54,13 @@ def test_a_start_describes_its_environment(images, work_dir, monkeypatch):
     assert found["device"] == device
 
 
+def test_a_start_names_the_folder_of_its_log(tmp_path):
+    cfg = prepare_train_config(write_config(tmp_path), work_dir=tmp_path / "run")
+    launch(cfg, "train")
+    (start,) = json.loads((tmp_path / "run/run.json").read_text())["starts"]
+    assert (tmp_path / "run" / start["log"] / "vis_data/scalars.json").is_file()
+
+
 def test_a_resumed_run_adds_its_start(images, work_dir):
     first = record(work_dir, images)
     second = record(work_dir, images, resume=True, load_from="epoch_2.pth")

@@ -8,12 +8,13 @@ import pytest
 import torch
 from helpers.package.checkout import ROOT
 
-from mmssprl.errors import UserRuntimeError
+from mmssprl.errors import UserRuntimeError, UserValueError
 from mmssprl.system.processes import (
     COMMAND,
     call_in_process,
     command_of_process,
     explain_collectives,
+    require_single_process,
     to_resume,
 )
 
@@ -135,3 +136,22 @@ def test_other_errors_of_ranks_stay(ranks):
         with pytest.raises(RuntimeError) as caught, explain_collectives({}):
             later(error)
         assert caught.value is error
+
+
+def test_processes_of_torchrun_need_a_launcher(monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "a")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(UserValueError, match=r"torchrun started 2; use tools/dist_train\.sh, .*"):
+        require_single_process("train")
+
+
+def test_one_process_of_torchrun_needs_no_launcher(monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "a")
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    require_single_process("train")
+
+
+def test_variables_of_an_earlier_job_need_no_launcher(monkeypatch):
+    monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    require_single_process("train")

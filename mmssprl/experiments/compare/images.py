@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -42,6 +43,24 @@ def read_images(data: Path, split: Split) -> ProbeData:
     return replace(found, train=train, test=found.train.take(held_out, "held-out"))
 
 
+def digests_of(data: ProbeData) -> dict[str, str]:
+    """Return a SHA-256 of the labels of the images to train on, and of those to test on.
+
+    The keys name the images. Scores that were made with other labels of the same images do not
+    belong into one table; runs on other images are done again.
+    """
+    found = {}
+    for split in (data.train, data.test):
+        labels = hashlib.sha256(split.labels.numpy().tobytes())
+        found[f"{split.name}-{_digest_of_names(split.paths)}"] = labels.hexdigest()[:16]
+    return found
+
+
+def _digest_of_names(paths: Sequence[str | Path]) -> str:
+    names = "\n".join(Path(each).name for each in paths)
+    return hashlib.sha256(names.encode()).hexdigest()[:16]
+
+
 def list_images(
     folder: Path, data: Path, split: Split, *, share: float = 1.0, writes: bool = True
 ) -> TrainingImages:
@@ -69,7 +88,6 @@ def list_images(
             items.append({"img_path": str(each), **found})
         content = {"metainfo": {"classes": images.classes}, "data_list": items}
         write_whole(labels, json.dumps(content))
-    names = "\n".join(each.name for each in paths)
-    digest = hashlib.sha256(names.encode()).hexdigest()[:16]
+    digest = _digest_of_names(paths)
     labelled = {"type": "MultiLabelTargetDataset", "ann_file": str(labels)}
     return TrainingImages(path, len(paths), digest, labelled, len(images.classes))

@@ -16,7 +16,7 @@ from ..experiment import Experiment
 from ..options import ALL, CompareOptions, Equal, Size
 from ..report import Files, write_files
 from ..run import Run, RunOutcome, module_command
-from .images import Split, TrainingImages, list_images, read_images
+from .images import Split, TrainingImages, digests_of, list_images, read_images
 from .pace import Pace, epochs_for_equal
 from .report import FACTORS, SEEDS, Length, Report, Result, choose, results_of
 from .rows import SSPRL_ROW, Row, choose_rows
@@ -62,6 +62,7 @@ class Comparison(Experiment[PretrainRun]):
         if not jobs.groups:  # CPU time is measured with one thread
             jobs = replace(jobs, threads=1)
         super().__init__(Path(asked.work_dir or f"work_dirs/compare_{size}"), jobs, log)
+
         self.asked = asked
         # After ``plan``, if there are any; by split and share.
         self._images: dict[tuple[Split, float], TrainingImages] = {}
@@ -76,16 +77,20 @@ class Comparison(Experiment[PretrainRun]):
         epochs = EPOCHS[size] if asked.epochs is None else asked.epochs
         self.setting = CompareSetting(size, data, epochs, batch_size)
         check_configs(self.setting, rows)
+
+        self._labels: dict[str, str] = {}
         if asked.data:
             found = read_images(Path(asked.data), "test")
+            self._labels = digests_of(found)
             log(found.labelled.describe())
             read_masks(asked.data, found, log=log)
 
     def settings(self) -> dict[str, Any]:
-        """Return size, data, length and batch; the user's own data are named."""
+        """Return size, data, length and batch; the user's own data are named, with digests."""
         data = self.asked.data and str(self.setting.data)
         tune = {"tune": True} if self.asked.tune else {}
-        return {**vars(self.setting), "data": data, **tune}
+        labels = {"labels": self._labels} if self._labels else {}
+        return {**vars(self.setting), "data": data, **labels, **tune}
 
     def plan(self, *, writes: bool = True) -> None:
         """Claim the work dir, draw the scenes, and list the images of the runs if they exist."""

@@ -6,7 +6,6 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -15,7 +14,7 @@ from matplotlib.transforms import offset_copy
 from ...config.build_errors import explain_build_errors
 from ...config.run_config import run_config
 from ...console.log_line import relative_name
-from ...drawing.style import INK, LEARNING_RATE, MUTED, PYRAMIDS, RC, SCALES, titled_figure
+from ...drawing.style import INK, LEARNING_RATE, MUTED, PYRAMIDS, SCALES, own_style, titled_figure
 from ...engine.history import Record, read_scalars
 from ...errors import UserValueError
 from ...models import HealthPanel, LossTerm, is_pretraining
@@ -154,7 +153,7 @@ def _draw_panels(panels: Sequence[CurvePanel], x_label: str, title: str = "") ->
     if any(len(panel.lines) > 1 for panel in panels):
         height += _LEGEND_INCHES
 
-    with matplotlib.rc_context(RC):
+    with own_style():
         figure = titled_figure(columns * width, rows * height + (0.5 if title else 0.2), title)
         places = figure.subplots(rows, columns, sharex=True, squeeze=False).flat
         for axes, panel in zip_longest(places, panels):

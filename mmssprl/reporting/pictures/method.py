@@ -3,7 +3,6 @@
 import math
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -12,7 +11,7 @@ from mmengine.config import Config
 from torch import Tensor
 
 from ...drawing.sheets import picture
-from ...drawing.style import INK, MUTED, PYRAMIDS, RC, titled_figure
+from ...drawing.style import INK, MUTED, PYRAMIDS, own_style, titled_figure
 from ...weights.backbone import build_model
 from .views import DrawnSlot, cut_views, mosaic
 
@@ -34,7 +33,7 @@ def draw_method(cfg: Config, pixels: Tensor) -> Figure:
     num_cross = len(built.correlation)
     width = _CROSS + 0.6 * num_cross + 0.5 if num_cross else _CODES + 0.5
 
-    with matplotlib.rc_context({**RC, "axes.grid": False}):
+    with own_style(axes__grid=False):
         figure = titled_figure(width * 0.85, height * 0.85, "")
         axes = figure.add_subplot()
         axes.set(xlim=(0, width), ylim=(0, height), aspect="equal")

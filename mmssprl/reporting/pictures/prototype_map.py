@@ -6,7 +6,6 @@ Legend: K prototypes of the scale, D their dimensions.
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib
 import numpy as np
 import torch
 from matplotlib.axes import Axes
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.manifold import TSNE
 
 from ...drawing.sheets import Tile, fill_grid
-from ...drawing.style import CATEGORIES, MUTED, RC, titled_figure
+from ...drawing.style import CATEGORIES, MUTED, own_style, titled_figure
 from ...errors import UserValueError
 from ...search.selection import k_center
 from ..assignments import Assignments
@@ -52,7 +51,7 @@ def draw_prototype_map(found: Assignments, *, scale: int = 0) -> Figure:
     what = f"level {scale}" if scale else "the image"
     who = "patches of " if scale else ""
     width = 2 * NUM_EXAMPLES * _CELL_INCHES
-    with matplotlib.rc_context({**RC, "axes.grid": False}):
+    with own_style(axes__grid=False):
         figure = titled_figure(
             _MAP_INCHES + width,
             max(_MAP_INCHES, len(pairs) * (_CELL_INCHES + 0.2)) + 0.3,

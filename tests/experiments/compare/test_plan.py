@@ -123,6 +123,15 @@ def test_bad_options_are_refused_before_any_training(changes, message, compare):
         compare(**changes)
 
 
+def test_corrected_labels_are_refused_beside_the_scores_of_the_others(compare):
+    compare()
+    (compare.work_dir / "runs/random-6ep").mkdir(parents=True)
+    path = next(compare.data.rglob("*train*.json"))
+    path.write_text(path.read_text().replace('"category_id": 3', '"category_id": 7'))
+    with pytest.raises(ValueError, match=r"must have the same labels\.train-.*another --work-dir"):
+        compare()
+
+
 @pytest.fixture
 def own(tmp_path):
     """A config of the user's: SS-PRL's of this size with other prototypes."""

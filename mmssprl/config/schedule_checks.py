@@ -1,0 +1,86 @@
+"""Warnings of a learning rate that does not fit the length or the batch of its training."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from mmengine.config import Config
+from mmengine.logging import print_log
+from mmengine.optim import CosineAnnealingLR, LinearLR, PolyLR
+
+from ..registry import PARAM_SCHEDULERS, class_of
+
+_ENDLESS = 10**9
+"""mmengine's ``end`` of a scheduler without one."""
+
+
+def warn_of_schedule(cfg: Config, epoch_steps: int) -> None:
+    """Warn if a schedule is in the wrong unit, or does not end with the training.
+
+    A cosine that ends early or late ends high or rises again. A warm-up (``LinearLR``) or a
+    ``PolyLR`` that ends later than the training does not reach its last rate.
+    """
+    loop = cfg.get("train_cfg") or {}
+    schedulers = cfg.get("param_scheduler") or []
+    if isinstance(schedulers, Mapping):
+        schedulers = [schedulers]
+    for i, scheduler in enumerate(schedulers):
+        kind = class_of(scheduler.get("type"), PARAM_SCHEDULERS) or object
+        counts_epochs = scheduler.get("by_epoch", True)
+        is_stepped = not counts_epochs or scheduler.get("convert_to_iter_based")
+        if loop.get("max_iters") and not is_stepped:
+            _warn(
+                f"param_scheduler.{i} counts epochs, but train_cfg iterations: its rate never "
+                "changes; set by_epoch=False and its other numbers in iterations."
+            )
+            continue
+
+        end, written = _end(loop, "epochs" if counts_epochs else "iters", epoch_steps)
+        if end is None:
+            continue
+        if issubclass(kind, CosineAnnealingLR):
+            _check_cosine(f"param_scheduler.{i}", scheduler, end, written)
+        elif issubclass(kind, LinearLR | PolyLR) and scheduler.get("end", _ENDLESS) > end:
+            _warn(
+                f"param_scheduler.{i} ({kind.__name__}) must end with the training or before, but "
+                f"its end is {scheduler.get('end')}, and the training ends after {written}: its "
+                f"last rate is not reached; set end to at most {end} unless this is intended."
+            )
+
+
+def warn_of_batch(cfg: Config, step_samples: int) -> None:
+    """Warn if the learning rate is written for another number of samples per step."""
+    scaling = cfg.get("auto_scale_lr") or {}
+    expected = scaling.get("base_batch_size")
+    if expected and step_samples and step_samples != expected and not scaling.get("enable"):
+        _warn(
+            f"a step has {step_samples} samples, but optim_wrapper.optimizer.lr is written for "
+            f"auto_scale_lr.base_batch_size={expected}; scale it by auto_scale_lr.enable=True, or "
+            f"set the rate and base_batch_size={step_samples}."
+        )
+
+
+def _end(loop: Mapping[str, Any], unit: str, epoch_steps: int) -> tuple[int | None, str]:
+    """Return the end of a training in a unit of its scheduler, and as it is written."""
+    if loop.get(f"max_{unit}"):
+        return loop[f"max_{unit}"], f"train_cfg.max_{unit}={loop[f'max_{unit}']}"
+    if unit == "iters" and loop.get("max_epochs"):
+        steps = loop["max_epochs"] * epoch_steps
+        return steps, f"{steps} iters (train_cfg.max_epochs={loop['max_epochs']})"
+    return None, ""
+
+
+def _check_cosine(name: str, scheduler: Mapping[str, Any], end: int, written: str) -> None:
+    begin = scheduler.get("begin", 0)
+    period = scheduler.get("T_max")
+    if not period or begin + period == end:
+        return
+    unit = "epochs" if scheduler.get("by_epoch", True) else "iters"
+    _warn(
+        f"{name} has its lowest rate after {begin + period} {unit} (T_max={period}), but the "
+        f"training ends after {written}; set T_max to {end - begin} unless this is intended."
+    )
+
+
+def _warn(text: str) -> None:
+    print_log(text, logger="current", level=logging.WARNING)

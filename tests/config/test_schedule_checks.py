@@ -1,0 +1,88 @@
+import pytest
+from helpers.engine.toy_run import write_config
+from mmengine.config import Config
+
+from mmssprl.config import schedule_checks
+from mmssprl.engine.launch import launch, prepare_train_config
+
+EPOCH_STEPS = 10
+
+
+@pytest.fixture
+def warned(monkeypatch):
+    lines = []
+    monkeypatch.setattr(schedule_checks, "print_log", lambda text, **_: lines.append(text))
+    return lines
+
+
+def check(scheduler, loop):
+    cfg = Config({"param_scheduler": [scheduler], "train_cfg": loop})
+    schedule_checks.warn_of_schedule(cfg, EPOCH_STEPS)
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "loop", "remedies"),
+    [
+        ({"T_max": 4, "begin": 1}, {"max_epochs": 5}, []),
+        ({"T_max": 5, "begin": 1}, {"max_epochs": 5}, ["T_max to 4 "]),
+        ({"T_max": 9, "by_epoch": False}, {"max_iters": 100}, ["train_cfg.max_iters=100"]),
+        ({"T_max": 5, "by_epoch": False}, {"max_epochs": 5}, ["T_max to 50 "]),
+        ({"T_max": 50, "by_epoch": False}, {"max_epochs": 5}, []),
+        ({"type": "MultiStepLR", "T_max": 9}, {"max_epochs": 5}, []),
+    ],
+)
+def test_a_cosine_ends_with_the_training(warned, scheduler, loop, remedies):
+    check({"type": "CosineAnnealingLR", **scheduler}, loop)
+    assert all(remedy in text for remedy, text in zip(remedies, warned, strict=True))
+
+
+@pytest.mark.parametrize("kind", ["LinearLR", "PolyLR"])
+@pytest.mark.parametrize(
+    ("scheduler", "loop", "remedies"),
+    [
+        ({"end": 5}, {"max_epochs": 5}, []),
+        ({"end": 6}, {"max_epochs": 5}, ["end to at most 5 "]),
+        ({}, {"max_epochs": 5}, ["its end is None"]),
+        ({"end": 51, "by_epoch": False}, {"max_epochs": 5}, ["50 iters (train_cfg.max_epochs=5)"]),
+        ({"end": 50, "by_epoch": False}, {"max_epochs": 5}, []),
+    ],
+)
+def test_a_warm_up_ends_before_the_training(warned, kind, scheduler, loop, remedies):
+    check({"type": kind, **scheduler}, loop)
+    assert all(remedy in text for remedy, text in zip(remedies, warned, strict=True))
+
+
+def test_epochs_of_a_schedule_never_pass_in_a_loop_of_iterations(warned):
+    check({"type": "MultiStepLR", "milestones": [8, 11]}, {"max_iters": 100})
+    assert "its rate never changes; set by_epoch=False" in warned[0]
+
+
+def test_epochs_that_become_iterations_do(warned):
+    scheduler = {"type": "MultiStepLR", "milestones": [8], "convert_to_iter_based": True}
+    check(scheduler, {"max_iters": 100})
+    assert not warned
+
+
+@pytest.mark.parametrize(
+    ("scaling", "num_warnings"),
+    [
+        ({"base_batch_size": 128}, 1),
+        ({"base_batch_size": 128, "enable": True}, 0),
+        ({"base_batch_size": 512}, 0),
+        (None, 0),
+    ],
+)
+def test_a_rate_for_another_batch_is_a_warning(warned, scaling, num_warnings):
+    schedule_checks.warn_of_batch(Config({"auto_scale_lr": scaling}), 512)
+    assert len(warned) == num_warnings
+    assert all("has 512 samples" in line and "=128; scale it" in line for line in warned)
+
+
+def test_a_training_warns(tmp_path, warned):
+    text = 'param_scheduler = dict(type="CosineAnnealingLR", T_max=3)\n'
+    text += "auto_scale_lr = dict(base_batch_size=64)\n"
+    config = write_config(tmp_path, text)
+    launch(prepare_train_config(config, work_dir=tmp_path / "run"), "train")
+    schedule, batch = warned
+    assert "T_max=3" in schedule
+    assert "a step has 2 samples" in batch
