@@ -68,7 +68,7 @@ def read_array(path: str | Path) -> np.ndarray:
     elif array.dtype.name not in _TYPES:
         reason = f"its values are {array.dtype.name}, and none of {', '.join(_TYPES)}"
     elif array.dtype.kind == "f" and not (np.abs(array) < _LARGEST).all():
-        reason = f"it holds NaN, infinity or values above {_LARGEST:g}, which stand for no data"
+        reason = f"it holds NaN, infinity or values beyond ±{_LARGEST:g}, which stand for no data"
     if reason:
         raise ImageReadError(path, reason)
     return array
@@ -118,7 +118,12 @@ def _read_tiff(path: str | Path) -> np.ndarray:
 
 
 def _refuse_no_data(array: np.ndarray, said: str, path: str | Path) -> None:
-    """Raise ImageReadError if pixels have the value that stands for no data, other than 0."""
+    """Raise ImageReadError if pixels have the value that stands for no data, other than 0.
+
+    Unsigned values are left: 255 is white in most images.
+    """
+    if array.dtype.kind == "u":
+        return
     value = 0.0
     with contextlib.suppress(ValueError):
         value = float(said.strip("\0 "))

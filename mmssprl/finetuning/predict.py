@@ -112,11 +112,10 @@ def _predict_all(
         except ImageReadError as error:
             bad.append(str(error))
             continue
-        except cv2.error:  # a side would become 0
+        except cv2.error as error:  # a side would become 0
             height, width = image.shape[1:]
-            bad.append(
-                f"{name}: {width} x {height} px are too narrow to be resized; cut the image."
-            )
+            reason = " ".join(str(error).split())
+            bad.append(f"{name}: {width} x {height} px cannot be resized ({reason}).")
             continue
         (sample,) = model.test_step(pseudo_collate([fields]))
         if name in drawn:

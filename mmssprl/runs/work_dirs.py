@@ -53,12 +53,18 @@ def _joined(work_dir: Path, key: str, old: Any, new: Any) -> Any:
             name: _joined(work_dir, f"{key}.{name}", old.get(name, value), value)
             for name, value in new.items()
         }
-    if old != new:
+    if old == new:
+        return new
+    rule = f"all runs of a work dir must have the same {key}, but"
+    if "." in key:  # a digest
         raise UserValueError(
-            f"all runs of a work dir must have the same {key}, but {work_dir} was started with "
-            f"{old} and got {new}; give the former, or another --work-dir."
+            f"{rule} it has changed since {work_dir} was started; restore it, or give another "
+            "--work-dir."
         )
-    return new
+    raise UserValueError(
+        f"{rule} {work_dir} was started with {old} and got {new}; give the former, or another "
+        "--work-dir."
+    )
 
 
 def digest(content: Any, file: str = "") -> str:

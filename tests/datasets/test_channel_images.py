@@ -98,7 +98,7 @@ def test_pictures_show_the_first_three_channels_in_their_own_ranges():
         (np.zeros(9, np.uint8), r"its shape is \(9,\)"),
         (np.zeros((2, 2, 4)), "its values are float64"),
         (np.full((2, 2, 4), np.nan, np.float32), "NaN"),
-        (np.full((2, 2, 4), np.finfo(np.float32).min), "above 1e\\+30, which stand for no data"),
+        (np.full((2, 2, 4), np.finfo(np.float32).min), "beyond ±1e\\+30, which stand for no data"),
         (ramp(3), "3 channels of uint16, and not 4 channels of uint16"),
         (ramp(4, "uint8"), "4 channels of uint8, and not 4"),
     ],
@@ -126,6 +126,13 @@ def test_pixels_without_data_are_refused(said, tmp_path):
 @pytest.mark.parametrize(("said", "value"), [("-9999", 5), ("0", 0), ("nan", 5), ("none", 5)])
 def test_files_may_say_what_no_data_is(said, value, tmp_path):
     assert read_array(write_no_data(tmp_path / "a.tif", said, value))[0, 0] == value
+
+
+def test_white_is_no_missing_data(tmp_path):
+    array = ramp(1, "uint8")
+    array[0, 0] = 255
+    tifffile.imwrite(tmp_path / "a.tif", array, extratags=[(42113, "s", 0, "255", True)])
+    assert read_array(tmp_path / "a.tif")[0, 0] == 255
 
 
 def test_cut_off_files_are_refused(tmp_path):

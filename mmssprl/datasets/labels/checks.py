@@ -75,7 +75,7 @@ def _measure(data: LabelledData, task: str) -> LabelledData:
 def _without_crowds(data: LabelledData) -> LabelledData:
     """Return the data without the training images that detection cannot learn from."""
     train = [image for image in data.train if image.has_scored]
-    _check_enough(train, " that show more than crowds (iscrowd, difficult)")
+    _check_enough(train, " that show more than crowds (iscrowd, ignore, difficult)")
     if crowds := sum(bool(image.objects) and not image.has_scored for image in data.train):
         data.warnings.append(
             f"{crowds} of {len(data.train)} images of train show only crowds: not trained on."
@@ -136,8 +136,8 @@ def _warnings(data: LabelledData, task: str) -> list[str]:
     if task != "classify" and crowds > _MOST_CROWDS.get(data.layout, 1) * len(data.objects):
         found.append(
             f"{crowds} of {len(data.objects)} objects are marked as crowds, ignored or difficult: "
-            "they are neither learned nor scored. Tools mark masks of a brush so; set iscrowd to 0 "
-            "if these are ordinary objects."
+            "they are neither learned nor scored. Tools mark masks of a brush so; set iscrowd and "
+            "ignore (COCO) or difficult (VOC) to 0 if these are ordinary objects."
         )
     if task == "detect" and any(t.segmentation for t in data.objects) and not data.has_masks:
         found.append("some objects have no mask: only boxes are trained.")

@@ -59,7 +59,8 @@ class Files:
             names += [below + name for name in own]
 
         given = Path(data).resolve()
-        if given != self.root:
+        self.is_one_file = given != self.root
+        if self.is_one_file:
             is_coco = given.suffix.lower() == ".json"
             others = (*DATA_FILES, ".xml", ".txt") if is_coco else (*DATA_FILES, ".xml")
             names = [name for name in names if not name.lower().endswith(others)]

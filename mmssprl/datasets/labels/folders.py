@@ -17,6 +17,7 @@ _NOT_READ = (
     *(".dng", ".cr2", ".cr3", ".nef", ".arw"),
 )
 """Suffixes of images in other formats, in lower case."""
+_OF_IMAGES = ("images", "image", "imgs", "img")
 _ByClass = dict[str, list[str]]
 """Names of images by the name of their class."""
 
@@ -58,7 +59,8 @@ def read(
     """Read the classes, in alphabetical order, and the images of all splits."""
     classes = sorted({*map(spelled, chain.from_iterable(by_class for _, by_class in found))})
     _warn_of_left_out(files, found, warnings)
-    if named := [title for title in classes if split_of(title)]:
+    # A train is a vehicle, too.
+    if named := [title for title in classes if split_of(title) not in (None, TRAIN)]:
         warnings.append(
             f"{named[0]} is read as a class next to {len(classes) - 1} others; move its images "
             "away if they are a split."
@@ -126,14 +128,16 @@ def _split_folders(files: Files, below: str) -> dict[str, str | None]:
     """Return the folders in ``below`` with their splits if all are named like one, else it."""
     inside = [name.removeprefix(below) for name in files.images if name.startswith(below)]
     tops = sorted({Path(name).parts[0] for name in inside if "/" in name})
-    splits = splits_of(tops, in_words=True)
+    hold_folders = any(name.count("/") > 1 for name in inside)
+    splits = splits_of(tops, in_words=hold_folders)
     if tops and None not in splits.values():
         return {_unwrapped(files, f"{below}{top}/", split): split for top, split in splits.items()}
 
     if {TRAIN, VAL} <= {*splits.values()} or _are_split(inside, splits):
         raise UserValueError(
             f"the data must have folders of splits or of classes, but have {', '.join(tops)}; "
-            "name all splits train, val or test, and move other folders away."
+            "name all splits train, val or test, and move other folders away; rename a class that "
+            "looks like a split."
         )
     return {below: None}
 
@@ -150,12 +154,15 @@ def _are_split(names: Sequence[str], splits: Mapping[str, str | None]) -> bool:
 
     A class may be called train or train_station.
     """
-    inner: dict[str, set[str]] = defaultdict(set)
-    for name in names:
-        top, *below = Path(name).parent.parts or ("",)
-        inner[top].update(folder for folder in below if split_of(folder) is None)
-
     words = {top: split_in_words(top) for top in splits}
+    if TRAIN not in words.values():
+        return False
+
+    inner: dict[str, set[str]] = defaultdict(set)
+    for folder in {name.rpartition("/")[0] for name in names}:
+        top, *below = folder.split("/")
+        inner[top].update(part for part in below if _may_be_class(part))
+
     for train in (top for top in splits if words[top] == TRAIN):
         for other in splits:
             is_pair = len(splits) == 2 and splits[train] == TRAIN
@@ -163,6 +170,11 @@ def _are_split(names: Sequence[str], splits: Mapping[str, str | None]) -> bool:
             if other != train and may_be and inner[train] & inner[other]:
                 return True
     return False
+
+
+def _may_be_class(folder: str) -> bool:
+    """Whether a folder may be named after a class, and not after a split, a year or its content."""
+    return split_of(folder) is None and not folder.isdigit() and folder.lower() not in _OF_IMAGES
 
 
 def _by_inner_split(found: list[tuple[str | None, _ByClass]]) -> dict[str | None, _ByClass]:

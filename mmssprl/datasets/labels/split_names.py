@@ -30,14 +30,17 @@ def split_of(name: str, *, is_file: bool = False) -> str | None:
 def splits_of(folders: Iterable[str], *, in_words: bool) -> dict[str, str | None]:
     """Return the split of each folder, as ``split_of`` does.
 
-    With ``in_words``, a word in a longer name counts if all folders have one, and not all the same:
-    'training_set' and 'test_set' are splits, 'train_station' next to 'harbour' is not.
+    With ``in_words``, a word in a longer name counts if each folder has another one: 'training_set'
+    and 'test_set' are splits, but not 'train_station' next to 'harbour', or 'train_old' next to
+    'train'.
     """
     found = {folder: split_of(folder) for folder in folders}
+    if not in_words or None not in found.values():
+        return found
     words = {folder: split_in_words(folder) for folder in found}
-    named = {*words.values()}
+    named = [*words.values()]
     are_splits = TRAIN in named and len(named) > 1 and None not in named
-    return words if in_words and are_splits and None in found.values() else found
+    return words if are_splits and len({*named}) == len(named) else found
 
 
 def split_in_words(folder: str) -> str | None:

@@ -9,8 +9,11 @@ from .labelled_images import Splits, all_images
 def warn_of_unlisted(files: Files, splits: Splits, warnings: list[str]) -> None:
     """Warn of images in the folders of the labelled ones that are not in the splits.
 
-    They may show no object, as a YOLO image without a text does. Test images are in other folders.
+    They may show no object, as a YOLO image without a text does. Of a single file nothing is said:
+    it may be one of several.
     """
+    if files.is_one_file:
+        return
     listed = {os.path.relpath(image.path, files.root) for image in all_images(splits)}
     folders = {os.path.dirname(name) for name in listed}
     near = [name for name in files.photographs if os.path.dirname(name) in folders]

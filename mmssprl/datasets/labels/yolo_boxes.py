@@ -16,6 +16,9 @@ _BEYOND = 0.01
 """Fraction of a side by which rounding may leave the image."""
 _MOST_OUTSIDE = 0.1
 """Fraction of boxes that may leave their image, if all fit with another meaning."""
+_LEAST_BEYOND = 0.05
+"""Median of what boxes leave an image by if they are corners; boxes that are not clipped leave it
+by less."""
 _LEAST_BOXES = 10
 """Fewest boxes that say something."""
 
@@ -41,8 +44,10 @@ def check_boxes(written: Mapping[str, Sequence[tuple[int, list[float]]]]) -> Non
     if len(boxes) < _LEAST_BOXES or len(outside) <= _MOST_OUTSIDE * len(boxes):
         return
 
+    beyond = np.maximum(sides / 2 - low, low + sides / 2 - 1).max(axis=1)
+    leave_by_much = np.median(beyond[outside]) > _LEAST_BEYOND
     others = {
-        "the corners x1 y1 x2 y2": (low < sides).all(1),
+        "the corners x1 y1 x2 y2": (low < sides).all(1) & leave_by_much,
         "x and y of the upper left corner, width and height": _are_inside(low, low + sides),
     }
     for meaning, fits in others.items():

@@ -44,16 +44,16 @@ def read_images(data: Path, split: Split) -> ProbeData:
 
 
 def digests_of(data: ProbeData) -> dict[str, str]:
-    """Return a SHA-256 of the labels of the images to train on, and of those to test on.
+    """Return a SHA-256 of the labels to train on, and of the images and labels to test on.
 
-    The keys name the images. Scores that were made with other labels of the same images do not
-    belong into one table; runs on other images are done again.
+    Scores of others do not belong into one table. Runs on other training images are done again, so
+    their key names these.
     """
-    found = {}
-    for split in (data.train, data.test):
-        labels = hashlib.sha256(split.labels.numpy().tobytes())
-        found[f"{split.name}-{_digest_of_names(split.paths)}"] = labels.hexdigest()[:16]
-    return found
+    train = hashlib.sha256(data.train.labels.numpy().tobytes())
+    test = hashlib.sha256(data.test.labels.numpy().tobytes())
+    test.update(_digest_of_names(data.test.paths).encode())
+    trained_on = f"{data.train.name}-{_digest_of_names(data.train.paths)}"
+    return {trained_on: train.hexdigest()[:16], data.test.name: test.hexdigest()[:16]}
 
 
 def _digest_of_names(paths: Sequence[str | Path]) -> str:

@@ -52,6 +52,8 @@ def test_words_of_splits_count_for_objects(tmp_path):
         ("train/{title}", "test/{title}", "unlabeled"),
         ("train/{title}", "dev/{title}"),
         ("seg_train/seg_train/{title}", "seg_test/seg_test/{title}", "seg_pred/seg_pred"),
+        ("train/{title}", "val/{title}", "val_predictions/{title}"),
+        ("training_set/{title}", "old_train/{title}", "test_set/{title}"),
     ],
 )
 def test_another_folder_next_to_splits_is_refused(tmp_path, places):
@@ -66,6 +68,18 @@ def test_classes_that_are_called_like_splits_stay_classes(tmp_path, folders):
         title = ("train_station", "harbour", "bus")[index % 3]
         write_image(tmp_path / title / folders[index % 2] / f"{index}.jpg", index)
     assert find_labels(tmp_path, "classify").classes == ["bus", "harbour", "train_station"]
+
+
+@pytest.mark.parametrize(
+    ("titles", "inner"),
+    [(("train_ride", "test_tube"), ""), (("bus", "train"), "2021"), (("bus", "train"), "images")],
+)
+def test_classes_with_a_word_of_a_split_need_no_other_name(titles, inner, tmp_path):
+    for index in range(24):
+        write_image(tmp_path / titles[index % 2] / inner / f"{index}.jpg", index)
+    data = find_labels(tmp_path, "classify")
+    assert data.classes == sorted(titles)
+    assert not any("class next to" in warning for warning in data.warnings)
 
 
 def test_a_class_that_is_called_like_a_split_is_a_warning(tmp_path):

@@ -65,6 +65,12 @@ def test_some_boxes_may_leave_the_image():
     check_boxes(split(boxes))
 
 
+def test_large_boxes_that_are_not_clipped_are_no_corners():
+    rng = np.random.default_rng(0)
+    centres = rng.uniform(0.44, 0.56, (40, 2))
+    check_boxes(split(np.hstack([centres, rng.uniform(0.9, 1.0, (40, 2))])))
+
+
 def test_few_boxes_say_nothing():
     check_boxes(split(from_corner(centred(9))))
 

@@ -1,3 +1,4 @@
+import json
 from itertools import product
 from types import SimpleNamespace
 
@@ -128,7 +129,19 @@ def test_corrected_labels_are_refused_beside_the_scores_of_the_others(compare):
     (compare.work_dir / "runs/random-6ep").mkdir(parents=True)
     path = next(compare.data.rglob("*train*.json"))
     path.write_text(path.read_text().replace('"category_id": 3', '"category_id": 7'))
-    with pytest.raises(ValueError, match=r"must have the same labels\.train-.*another --work-dir"):
+    with pytest.raises(ValueError, match=r"same labels\.train-.* it has changed since .*work-dir"):
+        compare()
+
+
+def test_scores_of_other_test_images_are_refused_beside_the_old_ones(compare):
+    compare()
+    (compare.work_dir / "runs/random-6ep").mkdir(parents=True)
+    path = next(compare.data.rglob("*val*.json"))
+    content = json.loads(path.read_text())
+    lost = content["images"].pop()
+    content["annotations"] = [a for a in content["annotations"] if a["image_id"] != lost["id"]]
+    path.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=r"same labels\.\w+, but it has changed since"):
         compare()
 
 
