@@ -1,23 +1,34 @@
 """Checks of pre-training configs before anything is built."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from mmengine.config import Config
 
 from ..errors import UserError
 from ..models import pretraining_class
 from ..pyramid import ViewLayout
-from .hooks import find_hook
+from ..registry import HOOKS, class_of
+from .hooks import hooks_of, is_named
 from .layouts import pyramid_crops
 from .reading import refuse
 
 
 def require_pretrain_hook(cfg: Config) -> None:
     """Refuse a pre-training config if its ``custom_hooks`` replaced the hooks of its base."""
-    if pretraining_class(cfg) is not None and find_hook(cfg, "PretrainHook") is None:
+    if pretraining_class(cfg) is not None and not any(map(_is_pretrain_hook, hooks_of(cfg))):
         reason = (
             "pre-training needs PretrainHook, but it is not there: a list replaces the list of its "
             "_base_. Add dict(type='PretrainHook'), dict(type='MonitorHook') to it."
         )
         refuse(cfg, "custom_hooks", reason)
+
+
+def _is_pretrain_hook(hook: Any) -> bool:
+    """Whether a hook is PretrainHook or a class of the user that extends it."""
+    kind = class_of(hook.get("type"), HOOKS) if isinstance(hook, Mapping) else None
+    bases = getattr(kind, "__mro__", ())
+    return is_named(hook, "PretrainHook") or "PretrainHook" in [base.__name__ for base in bases]
 
 
 def check_pretraining(cfg: Config) -> None:

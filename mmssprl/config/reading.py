@@ -72,7 +72,7 @@ def _explain(error: Exception, path: Path) -> UserError:
 
     if isinstance(error, SyntaxError):  # mmengine does not say whether the file or a base fails
         remedy = "edit that line"
-        if "U+FEFF" in error.msg:  # as editors on Windows write it, unseen
+        if "U+FEFF" in (error.msg or ""):  # as editors on Windows write it, unseen
             remedy = "save the file as UTF-8 without a byte order mark (BOM)"
         return kind(f"{path}: line {error.lineno} of it or of a _base_: {error.msg}; {remedy}.")
 

@@ -10,9 +10,6 @@ from mmengine.optim import CosineAnnealingLR, LinearLR, PolyLR
 
 from ..registry import PARAM_SCHEDULERS, class_of
 
-_ENDLESS = 10**9
-"""mmengine's ``end`` of a scheduler without one."""
-
 
 def warn_of_schedule(cfg: Config, epoch_steps: int) -> None:
     """Warn if a schedule is in the wrong unit, or does not end with the training.
@@ -28,7 +25,8 @@ def warn_of_schedule(cfg: Config, epoch_steps: int) -> None:
         kind = class_of(scheduler.get("type"), PARAM_SCHEDULERS) or object
         counts_epochs = scheduler.get("by_epoch", True)
         is_stepped = not counts_epochs or scheduler.get("convert_to_iter_based")
-        if loop.get("max_iters") and not is_stepped:
+        follows_scores = getattr(kind, "need_val_args", False)
+        if loop.get("max_iters") and not is_stepped and not follows_scores:
             _warn(
                 f"param_scheduler.{i} counts epochs, but train_cfg iterations: its rate never "
                 "changes; set by_epoch=False and its other numbers in iterations."
@@ -40,7 +38,8 @@ def warn_of_schedule(cfg: Config, epoch_steps: int) -> None:
             continue
         if issubclass(kind, CosineAnnealingLR):
             _check_cosine(f"param_scheduler.{i}", scheduler, end, written)
-        elif issubclass(kind, LinearLR | PolyLR) and scheduler.get("end", _ENDLESS) > end:
+        # Without an end mmengine takes the training's.
+        elif issubclass(kind, LinearLR | PolyLR) and (scheduler.get("end") or end) > end:
             _warn(
                 f"param_scheduler.{i} ({kind.__name__}) must end with the training or before, but "
                 f"its end is {scheduler.get('end')}, and the training ends after {written}: its "

@@ -28,7 +28,7 @@ from ..saving.checkpoint_checks import check_fit_of_checkpoint, check_readable
 from ..saving.loops import use_resumable_loop
 from ..saving.run_files import check_work_dir, existing_checkpoint, files_of_run, newest_intact
 from ..saving.run_record import record_run
-from ..saving.save_and_stop_hook import DEFAULT_SAVE_EVERY, SaveAndStopHook
+from ..saving.save_and_stop_hook import DEFAULT_SAVE_EVERY, SaveAndStopHook, meaning_of_steps
 from ..system.environment import freed_memory_kept, torch_threads
 from ..system.locks import hold_work_dir
 from ..system.outputs import write_whole
@@ -93,12 +93,13 @@ def prepare_train_config(
         take_backbone(cfg, cfg.load_from)
         return cfg
 
+    resumes = bool(cfg.get("resume"))
     if start:  # the config's weights, in place of the checkpoint that is not there yet
         cfg.load_from = start
         cfg.resume = False
     apply_weights(cfg, weights)
     check_readable(cfg, "train")
-    if not cfg.get("resume"):
+    if not resumes:
         check_work_dir(cfg, overwrite=overwrite)
     return cfg
 
@@ -243,9 +244,10 @@ def _build(
     prepare_loaders(loaders, lambda line: runner.logger.warning(LogLine(line, line)))
 
     if task == "train":
-        loader = runner.train_dataloader
-        warn_of_schedule(cfg, len(loader))
-        warn_of_batch(cfg, (loader.batch_size or 0) * runner.world_size)
+        steps = meaning_of_steps(runner)
+        warn_of_schedule(cfg, steps["epoch_steps"])
+        parts = cfg.optim_wrapper.get("accumulative_counts", 1)
+        warn_of_batch(cfg, steps["step_samples"] * parts)
         if overwrite and is_main_process():
             for path in files_of_run(cfg):
                 path.unlink()

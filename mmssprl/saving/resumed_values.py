@@ -3,16 +3,23 @@
 mmengine takes them from the checkpoint, so that a lower rate in the config would change nothing.
 """
 
+import json
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from mmengine.config import Config
 from mmengine.optim import OptimWrapper
 from mmengine.runner import Runner
 
+from ..console.live_line import at_work
 from ..console.log_line import LogLine
 from .checkpoint_hooks import as_plain
 
+SCHEDULE = "schedule"
+"""Key in a checkpoint's ``meta`` of what ``schedule_of`` returns."""
+_OF_OPTIMIZER = ("optim_wrapper", "auto_scale_lr")
+_OF_SCHEDULE = ("param_scheduler", "train_cfg")
 _INITIAL = "initial_"
 """Start of the keys with the values before any scheduler, such as 'initial_lr'."""
 _MOVING = ("last_step", "_global_step", "_last_value", "base_values")
@@ -20,49 +27,86 @@ _MOVING = ("last_step", "_global_step", "_last_value", "base_values")
 _Groups = Sequence[dict[str, Any]]
 
 
-def use_values_of_config(runner: Runner, checkpoint: dict[str, Any]) -> None:
-    """Replace optimizer options and schedule in a loaded checkpoint if the config has others.
+def schedule_of(cfg: Config) -> str:
+    """Return the parts of a config that give the rate of each step, as JSON."""
+    parts = {key: cfg.get(key) for key in (*_OF_OPTIMIZER, *_OF_SCHEDULE)}
+    return json.dumps(parts, default=str, sort_keys=True)
 
-    The rate becomes the one that the config's schedule has after the steps of the checkpoint.
+
+def use_values_of_config(runner: Runner, checkpoint: dict[str, Any]) -> None:
+    """Replace optimizer options and schedule in a loaded checkpoint if the config has changed.
+
+    The rate becomes the one that the config's schedule has after the steps of the checkpoint. A
+    rate that follows the scores stays, and so do values that a hook has set. Checkpoints of
+    0.3.0 and older do not say their config, and keep their values.
     """
     wrapper: Any = runner.optim_wrapper
     schedulers: Any = runner.param_schedulers or []
-    if not isinstance(wrapper, OptimWrapper) or not isinstance(schedulers, list):
+    written = checkpoint["meta"].get(SCHEDULE)
+    if not isinstance(wrapper, OptimWrapper) or not isinstance(schedulers, list) or not written:
         return
-    if any(getattr(each, "need_val_args", False) for each in schedulers):
-        return  # its rate depends on the scores so far
 
     state = checkpoint["optimizer"]
     base = state.get("base_param_settings")
     before: _Groups = [*state["param_groups"], *([] if base is None else [base])]
     now: _Groups = wrapper.param_groups
-    changes = _changed_options(before, now)
-    if _is_other_schedule(checkpoint.get("param_schedulers") or [], schedulers):
-        changes.append("param_scheduler")
-    if not changes or len(before) != len(now):
+    differing = _differing_parts(written, schedule_of(runner.cfg))
+    changes = _changed_options(before, now) if differing & {*_OF_OPTIMIZER} else {}
+    is_other = bool(differing & {*_OF_SCHEDULE}) and _is_other_schedule(
+        checkpoint.get("param_schedulers") or [], schedulers
+    )
+    if len(before) != len(now) or not (changes or is_other):
         return
 
-    _replay(schedulers, checkpoint["meta"], len(runner.train_dataloader))
+    scheduled = _scheduled(now)
+    moves = is_other or bool(scheduled & changes.keys())
+    if moves and any(getattr(each, "need_val_args", False) for each in schedulers):
+        _warn(runner, "the rate follows the scores and is taken from the checkpoint")
+        changes = {name: text for name, text in changes.items() if name not in scheduled}
+        moves = is_other = False
+    if moves:
+        with at_work("replaying the schedule"):
+            _replay(schedulers, checkpoint["meta"], len(runner.train_dataloader))
+        if schedulers:
+            checkpoint["param_schedulers"] = [each.state_dict() for each in schedulers]
+
+    used = {*changes, *(scheduled if moves else ())}
     for old, new in zip(before, now, strict=True):
-        old.update({key: value for key, value in new.items() if key != "params"})
-    if schedulers:
-        checkpoint["param_schedulers"] = [each.state_dict() for each in schedulers]
-    line = f"the config differs from the checkpoint and is used from now on: {', '.join(changes)}"
+        old.update({k: v for k, v in new.items() if k.removeprefix(_INITIAL) in used})
+    names = [*changes.values(), *(["param_scheduler"] if is_other else [])]
+    if names:
+        rule = "the config differs from the checkpoint and is used from now on"
+        _warn(runner, f"{rule}: {', '.join(names)}")
+
+
+def _warn(runner: Runner, line: str) -> None:
     runner.logger.warning(LogLine(line, f"warning: {line}"))
 
 
-def _changed_options(before: _Groups, now: _Groups) -> list[str]:
+def _differing_parts(before: str, now: str) -> set[str]:
+    old = json.loads(before)
+    new = json.loads(now)
+    return {key for key in {*old, *new} if old.get(key) != new.get(key)}
+
+
+def _scheduled(groups: _Groups) -> set[str]:
+    """Return the options that schedulers set."""
+    found: set[str] = set()
+    for group in groups:
+        found.update(key.removeprefix(_INITIAL) for key in group if key.startswith(_INITIAL))
+    return found | ({"betas"} if "momentum" in found else set())
+
+
+def _changed_options(before: _Groups, now: _Groups) -> dict[str, str]:
     """Return the options that differ, each with the first pair of values."""
     found: dict[str, str] = {}
+    scheduled = _scheduled(now)
     for old, new in zip(before, now, strict=False):
-        scheduled = {key.removeprefix(_INITIAL) for key in new if key.startswith(_INITIAL)}
-        if "momentum" in scheduled:
-            scheduled.add("betas")
         for key in sorted((old.keys() & new.keys()) - scheduled - {"params"}):
             if old[key] != new[key]:
                 name = key.removeprefix(_INITIAL)
                 found.setdefault(name, f"{name} {new[key]} (was {old[key]})")
-    return list(found.values())
+    return found
 
 
 def _is_other_schedule(before: Sequence[dict[str, Any]], schedulers: Sequence[Any]) -> bool:

@@ -23,7 +23,7 @@ from ..system.slurm import comes_back, requeue
 from ..system.stopping import SAVED, Signal, StoppedError, signals
 from .checkpoint_hooks import STEP_FILE
 from .loops import ResumableEpochLoop, ResumableIterLoop
-from .resumed_values import use_values_of_config
+from .resumed_values import SCHEDULE, schedule_of, use_values_of_config
 from .run_files import POINTER
 
 DEFAULT_SAVE_EVERY = "30m"
@@ -112,8 +112,9 @@ class SaveAndStopHook(Hook):
             _delete_steps(self._saver, keep=Path(newest).name)
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        """Record samples per step and steps per epoch, and restart the clock of saves."""
-        checkpoint["meta"].update(_meaning_of_steps(runner))
+        """Record schedule, samples per step and steps per epoch; restart the clock of saves."""
+        checkpoint["meta"].update(meaning_of_steps(runner))
+        checkpoint["meta"][SCHEDULE] = schedule_of(runner.cfg)
         if "optimizer" in checkpoint:
             self._saved_at = time.monotonic()
             self._newest_step = checkpoint["meta"]["iter"]
@@ -127,7 +128,7 @@ class SaveAndStopHook(Hook):
         """
         if not runner.cfg.get("resume"):
             return
-        now = _meaning_of_steps(runner)
+        now = meaning_of_steps(runner)
         before = {key: checkpoint["meta"].get(key, value) for key, value in now.items()}
         if before != now:
             raise UserValueError(
@@ -210,7 +211,8 @@ def parse_save_every(text: int | str) -> tuple[int | None, float | None]:
     return None, parse_duration(words, "save_every, if no number of steps from 1 on,")
 
 
-def _meaning_of_steps(runner: Runner) -> dict[str, int]:
+def meaning_of_steps(runner: Runner) -> dict[str, int]:
+    """Return the samples of a step of all processes, and the steps of an epoch."""
     loader = runner.train_dataloader
     batch_size = loader.batch_size or getattr(loader.batch_sampler, "batch_size", 0)
     return {"step_samples": batch_size * runner.world_size, "epoch_steps": len(loader)}

@@ -89,7 +89,8 @@ def require_single_process(tool: str) -> None:
     if "TORCHELASTIC_RUN_ID" in os.environ and number != "1":
         raise UserValueError(
             f"without --launcher one process must do all the work, but torchrun started {number}; "
-            f"use tools/dist_{tool}.sh, or give torchrun tools/{tool}.py ... --launcher pytorch."
+            f"use tools/dist_{tool}.sh, or give torchrun tools/{tool}.py ... --launcher pytorch. A "
+            "command that one of torchrun's processes starts needs TORCHELASTIC_RUN_ID unset."
         )
 
 

@@ -42,7 +42,8 @@ def test_a_cosine_ends_with_the_training(warned, scheduler, loop, remedies):
     [
         ({"end": 5}, {"max_epochs": 5}, []),
         ({"end": 6}, {"max_epochs": 5}, ["end to at most 5 "]),
-        ({}, {"max_epochs": 5}, ["its end is None"]),
+        ({}, {"max_epochs": 5}, []),
+        ({"by_epoch": False}, {"max_iters": 100}, []),
         ({"end": 51, "by_epoch": False}, {"max_epochs": 5}, ["50 iters (train_cfg.max_epochs=5)"]),
         ({"end": 50, "by_epoch": False}, {"max_epochs": 5}, []),
     ],
@@ -55,6 +56,11 @@ def test_a_warm_up_ends_before_the_training(warned, kind, scheduler, loop, remed
 def test_epochs_of_a_schedule_never_pass_in_a_loop_of_iterations(warned):
     check({"type": "MultiStepLR", "milestones": [8, 11]}, {"max_iters": 100})
     assert "its rate never changes; set by_epoch=False" in warned[0]
+
+
+def test_a_rate_that_follows_the_scores_changes_in_any_loop(warned):
+    check({"type": "ReduceOnPlateauLR", "monitor": "loss"}, {"max_iters": 100})
+    assert not warned
 
 
 def test_epochs_that_become_iterations_do(warned):

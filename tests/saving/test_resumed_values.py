@@ -99,6 +99,25 @@ def test_the_same_config_takes_the_rate_of_the_checkpoint(work, console):
     assert DIFFERS not in console()
 
 
+def test_a_rate_that_a_hook_has_set_is_no_change_of_the_config(tmp_path, monkeypatch, console):
+    monkeypatch.chdir(tmp_path)
+    write_config(tmp_path, "train_cfg = dict(by_epoch=True, max_epochs=2)\n")
+    rates("run")
+    stop_after_first_epoch(tmp_path / "run")
+    content = torch.load("run/epoch_1.pth", weights_only=True)
+    content["optimizer"]["param_groups"][0]["lr"] = 0.003
+    torch.save(content, "run/epoch_1.pth")
+    assert rates("run", "auto", train_cfg__max_epochs=3)[:4] == [0.003] * 4
+    assert DIFFERS not in console()
+
+
+def test_another_weight_decay_leaves_the_rate(work):
+    content = torch.load("run/epoch_1.pth", weights_only=True)
+    content["optimizer"]["param_groups"][0]["lr"] = 0.003
+    torch.save(content, "run/epoch_1.pth")
+    assert rates("run", "auto", optim_wrapper__optimizer__weight_decay=0.25) == [0.003] * 4
+
+
 def test_a_rate_that_follows_the_scores_stays(work):
     text = 'param_scheduler = [dict(type="ReduceOnPlateauLR", monitor="loss", patience=0)]\n'
     write_config(work, SCHEDULE + text)

@@ -55,7 +55,12 @@ def test_a_start_describes_its_environment(images, work_dir, monkeypatch):
 
 
 def test_a_start_names_the_folder_of_its_log(tmp_path):
-    cfg = prepare_train_config(write_config(tmp_path), work_dir=tmp_path / "run")
+    # Two runs in one second would share a name and its log.
+    cfg = prepare_train_config(
+        write_config(tmp_path),
+        work_dir=tmp_path / "run",
+        cfg_options={"experiment_name": "named_by_its_start"},
+    )
     launch(cfg, "train")
     (start,) = json.loads((tmp_path / "run/run.json").read_text())["starts"]
     assert (tmp_path / "run" / start["log"] / "vis_data/scalars.json").is_file()
