@@ -158,8 +158,13 @@ def _read_values(
 
 
 def _warn_of_ignored(shown: Mapping[str, Set[int]], warnings: list[str]) -> None:
-    """Warn of label images, by name, that show no class but the background and ``IGNORED``."""
-    bare = [name for name, own in shown.items() if IGNORED in own and own <= {0, IGNORED}]
+    """Warn of label images, by name, that show no class but the background and ``IGNORED``.
+
+    With the background, ``IGNORED`` is right where others have it next to a class, as for nodata.
+    """
+    is_next_to_class = any(IGNORED in own and own - {0, IGNORED} for own in shown.values())
+    without_class = [{IGNORED}] if is_next_to_class else [{IGNORED}, {0, IGNORED}]
+    bare = [name for name, own in shown.items() if own in without_class]
     if len(bare) > _MOST_IGNORED * len(shown):
         warnings.append(
             f"{len(bare)} of {len(shown)} label images hold only {IGNORED}, which is ignored, and "
