@@ -102,7 +102,7 @@ def test_rotated_boxes_of_coco_are_a_warning(tmp_path, angle):
     assert warning.startswith("16 of 16 boxes are rotated, for example annotation 1 with [")
 
 
-@pytest.mark.parametrize("angle", [0.0, 180, "", None])
+@pytest.mark.parametrize("angle", [0.0, 180, "", None, pytest.param(10**400, id="long")])
 def test_boxes_that_no_angle_changes_are_not_warned_of(tmp_path, angle):
     assert not told(rotated_by(angle)(tmp_path), "detect", "boxes are rotated")
 
