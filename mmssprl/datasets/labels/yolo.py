@@ -56,7 +56,7 @@ def near_miss(files: Files) -> str:
         number, line = _first_line(files, text)
         with contextlib.suppress(ValueError):
             # Commas may be between the numbers, or in them.
-            if len([*map(float, re.split(r"[\s,]+", line.strip()))]) > _BOX:
+            if len([*map(float, re.findall(r"[^\s,]+", line))]) > _BOX:
                 return _mistake(text, number, line)
 
     for text in files.ending(".txt"):
