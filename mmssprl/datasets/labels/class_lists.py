@@ -4,12 +4,11 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from pathlib import PurePosixPath
 
 from ...errors import UserValueError
 from .agreement import differing, plain
 from .coco_file import read_json
-from .files import CLASS_FILES, Files
+from .files import Files
 from .labelled_images import LabelledImage, Splits, all_images, map_images
 
 _BACKGROUND = "background"
@@ -20,14 +19,7 @@ _ONE_LIST = "the data must have one list of classes"
 
 def class_files(files: Files) -> dict[str, list[str]]:
     """Return the classes that classes.txt, its like and the list of obj.data name, by file."""
-    settings = files.darknet_settings()
-    lists = {PurePosixPath(path).name.lower() for _, key, path in settings if key == "names"}
-    known = lists.union(CLASS_FILES)
-    return {
-        name: _titles(files, name)
-        for name in files.names
-        if PurePosixPath(name).name.lower() in known
-    }
+    return {name: _titles(files, name) for name in files.class_files}
 
 
 def other_lists(files: Files) -> dict[str, list[str]]:

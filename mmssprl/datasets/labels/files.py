@@ -93,7 +93,8 @@ class Files:
     def darknet_settings(self) -> list[tuple[str, str, str]]:
         """Return file, key and value of each line of darknet's obj.data.
 
-        Other files with its suffix, which hold weights or anything else, are left out.
+        Other files with its suffix, which hold weights or anything else, are left out. Paths of
+        Windows get "/".
         """
         found = []
         for name in self.ending(".data"):
@@ -101,8 +102,18 @@ class Files:
                 continue
             with contextlib.suppress(UserError):  # it is no text
                 parts = [line.partition("=") for line in self.read_lines(name)]
-                found += [(name, key.strip(), value.strip()) for key, _, value in parts]
+                found += [
+                    (name, key.strip(), value.strip().replace("\\", "/")) for key, _, value in parts
+                ]
         return found
+
+    @cached_property
+    def class_files(self) -> list[str]:
+        """The names of the files that list the classes: ``CLASS_FILES``, and that of obj.data."""
+        settings = self.darknet_settings()
+        listed = {_last_part(path) for _, key, path in settings if key == "names"}
+        known = listed.union(CLASS_FILES)
+        return [name for name in self.names if _last_part(name) in known]
 
     @cached_property
     def _by_last_part(self) -> dict[str, list[str]]:
@@ -173,6 +184,17 @@ class Files:
             f"{missing[0]}: images with the same file name are used, {found[missing[0]]}."
         )
         return [str(found[name]) for name in named]
+
+
+def _ends_in(path: str, parts: Sequence[str]) -> bool:
+    """Whether a path ends in these folders and this name, with or without its suffix."""
+    end = f"/{'/'.join(parts)}"
+    return path.endswith(end) or path.rpartition(".")[0].endswith(end)
+
+
+def _last_part(path: str) -> str:
+    """Return the last part of a path in one spelling and lower case."""
+    return spelled(path.rpartition("/")[2].lower())
 
 
 def _last_name(named: str) -> str:

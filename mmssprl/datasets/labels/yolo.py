@@ -15,7 +15,7 @@ from ...console.progress import watch
 from ...errors import UserValueError
 from .agreement import spelled
 from .class_lists import agreed, check_count, numbered_classes, other_lists
-from .files import CLASS_FILES, Files, check_indices, is_label_image, refuse_missing, unlike
+from .files import Files, check_indices, is_label_image, refuse_missing, unlike
 from .labelled_images import LabelledImage, Object, Splits, by_folder, image_of_objects
 from .object_masks import box_around
 from .poses import NUM_BOX, are_poses
@@ -73,12 +73,11 @@ def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list
     Classes come from data.yaml or classes.txt, splits from data.yaml or the names of folders.
     """
     used = {*found.values()}
+    others = used.union(files.class_files)
     lost = [
         name
         for name in files.ending(".txt")
-        if name not in used
-        and "labels" in os.path.dirname(name.lower()).split("/")
-        and os.path.basename(name.lower()) not in CLASS_FILES
+        if name not in others and "labels" in os.path.dirname(name.lower()).split("/")
     ]
     rule = "each file in labels/ must have an image in images/ with the same name"
     refuse_missing(rule, lost, len(used) + len(lost))
