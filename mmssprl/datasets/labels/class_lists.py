@@ -42,7 +42,7 @@ def other_lists(files: Files) -> dict[str, list[str]]:
 def agreed(lists: Mapping[str, list[str]], warnings: list[str]) -> tuple[list[str], str] | None:
     """Return the first list and its source; ValueError if another one differs.
 
-    Names that differ only in case or spaces are a warning.
+    Names that differ only in case, spaces or the spelling of accents are a warning.
     """
     if not lists:
         return None
@@ -57,7 +57,7 @@ def agreed(lists: Mapping[str, list[str]], warnings: list[str]) -> tuple[list[st
             remedy = "correct one, or remove it"
             raise UserValueError(differing(_ONE_LIST, first, name, unequal, len(pairs), remedy))
         if unequal:
-            remedy = f"only case or spaces differ, and {first} is used"
+            remedy = f"only case, spaces or the spelling of accents differ, and {first} is used"
             warnings.append(differing(_ONE_LIST, first, name, unequal, len(pairs), remedy))
     return classes, first
 
@@ -112,7 +112,7 @@ def numbered_classes(largest: int, warnings: list[str]) -> list[str]:
 
 
 def warn_of_similar(classes: Sequence[str], warnings: list[str]) -> None:
-    """Warn of names of classes that differ only in case or spaces."""
+    """Warn of names of classes that differ only in case, spaces or the spelling of accents."""
     written = defaultdict(list)
     for name in classes:
         written[plain(name)].append(name)

@@ -130,9 +130,10 @@ class Files:
         The name may lack the suffix, and spell accents in another way. Its folders must match,
         anywhere below the root; only the last one for an absolute path, or if ``is_moved``. Of
         several images, those with most folders in common with the name are taken, then photographs,
-        then those with most words in common with the annotation file.
+        then those with most words in common with the annotation file, then the exact name.
         """
-        *folders, last = PurePosixPath(spelled(named).replace("\\", "/")).parts or ("",)
+        parts = PurePosixPath(named.replace("\\", "/")).parts
+        *folders, last = [*map(spelled, parts)] or [""]
         if folders and (folders[0] == "/" or folders[0].endswith(":")):
             is_moved = True
             del folders[0]
@@ -151,6 +152,9 @@ class Files:
 
         scores = {name: own for name in found if (own := score(name))[0] >= least}
         best = [name for name, own in scores.items() if own == max(scores.values())]
+        if len(best) > 1:  # their accents may differ
+            common = scores[best[0]][0]
+            best = [x for x in best if _ends_in(self.path(x), parts[-1 - common :])] or best
         if len(best) > 1:
             raise UserValueError(
                 f"{near}: each name must match one image, but {named} is {best[0]} and {best[1]}; "

@@ -125,14 +125,16 @@ def _texts_of(files: Files, images: Sequence[str]) -> dict[str, str]:
 
     For images/a.jpg these are labels/a.txt, with any folders before and after, or images/a.txt.
     """
-    texts = {f"{spelled(text[:-4])}.txt": text for text in files.ending(".txt")}
+    exact = {f"{text[:-4]}.txt": text for text in files.ending(".txt")}
+    texts = {spelled(name): text for name, text in exact.items()} | exact
     found = {}
     for image in images:
-        stem = spelled(image.rpartition(".")[0])
+        stem = image.rpartition(".")[0]
         names = [f"{stem}.txt"]
         if below := re.fullmatch("(.*/)?images/(.*)", stem, re.IGNORECASE):
             folders = ("labels", "Labels", "LABELS")
             names[:0] = [f"{below[1] or ''}{folder}/{below[2]}.txt" for folder in folders]
+        names += [*map(spelled, names)]
         found[image] = next(filter(None, map(texts.get, names)), "")
     return {image: text for image, text in found.items() if text}
 
