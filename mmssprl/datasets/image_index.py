@@ -22,8 +22,9 @@ TAR_SUFFIX = ".tar"
 
 _SYSTEM_FOLDERS = frozenset(
     ("@eadir", "#recycle", "@recycle", "$recycle.bin", "system volume information", "__macosx")
+    + ("lost+found",)
 )
-"""Folders in which network drives and systems keep thumbnails and deleted files, in lower case."""
+"""Folders where drives and systems keep thumbnails, deleted or recovered files, in lower case."""
 
 
 class ImageIndex(NamedTuple):

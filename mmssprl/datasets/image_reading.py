@@ -32,7 +32,7 @@ FORMATS = tuple(
 MAX_PIXELS = 178_956_970
 """Largest number of pixels, such as 13,377 x 13,377: pillow's own limit."""
 DARK = 15
-"""Largest value (8 bits) of a nearly black image, as 12 bits have that are stored in 16."""
+"""Largest value (8 bits) of a nearly black image; 12 bits that are stored in 16 reach it."""
 MOST_DARK = 0.1
 """Fraction of nearly black images above which they are reported."""
 MAX_BYTES = 8 * MAX_PIXELS

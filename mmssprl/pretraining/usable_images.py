@@ -1,5 +1,6 @@
 """Look at images before a run: whether enough can be trained on, and what is odd about them."""
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from statistics import median
@@ -11,7 +12,7 @@ from ..console.wording import counted, on_one_line
 from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.bad_images import most_bad
 from ..datasets.image_reading import DARK, MOST_DARK, dark_warning
-from ..datasets.labels.masks import label_images_in
+from ..datasets.labels.masks import has_name_of_label_image, label_images_in
 from ..errors import UserValueError
 from .choose import SIZE_STEP_PX
 
@@ -22,6 +23,10 @@ BAD_SHARE = "train_dataloader.dataset.max_bad_share"
 _MOST_OPENED = 2000
 _LOOK_S = 20.0
 _SAMPLE = 64
+_MOST_LOOKED = 8
+"""Largest number of label images whose colours are counted."""
+_MOST_COLOURS = 64
+"""Largest number of colours of a label image, on a grid of its pixels."""
 
 
 def find_usable_images(
@@ -83,11 +88,39 @@ def _unlike_photographs(
     """Yield warnings about images that are nearly black, or label images of others."""
     if len(dark) > MOST_DARK * num_opened:
         yield dark_warning(dark, num_opened)
-    if drawn := label_images_in(images.names):
+    if drawn := _label_images(images):
         yield (
             f"{len(drawn)} of {len(images):,} images look like label images of others, for example "
             f"{drawn[0]}: they are trained on, too. Give the folder of the photographs."
         )
+
+
+def _label_images(images: UnlabeledImages) -> list[str]:
+    """Return the label images of others, by name; [] if they are few, or are photographs."""
+    count = len(images)
+    spread = np.linspace(0, count - 1, min(count, _MOST_OPENED)).astype(int).tolist()
+    paths = [images.get_data_info(index)["img_path"] for index in spread]
+    likely = [path for path in paths if has_name_of_label_image(path)]
+    if len(likely) <= MOST_DARK * len(paths):  # the names of all images take seconds
+        return []
+
+    names = images.names
+    found = label_images_in(names)
+    if len(found) <= MOST_DARK * count:
+        return []
+    looked = found[:: math.ceil(len(found) / _MOST_LOOKED)]
+    return found if any(_is_drawn(images, names.index(name)) for name in looked) else []
+
+
+def _is_drawn(images: UnlabeledImages, index: int) -> bool:
+    """Whether an image has few colours: a folder gt may hold sharp photographs of blurred ones."""
+    try:
+        image = images.load_image(index)
+    except ImageReadError:
+        return False
+    steps = [max(1, side // _SAMPLE) for side in image.shape[1:]]
+    pixels = image[:, :: steps[0], :: steps[1]].flatten(1)
+    return len(pixels.unique(dim=1).T) <= _MOST_COLOURS
 
 
 def _refuse_unreadable(images: UnlabeledImages, unreadable: Sequence[str]) -> None:

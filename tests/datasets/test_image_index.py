@@ -23,7 +23,14 @@ def test_names_are_sorted_as_whole_paths(tmp_path):
 
 
 def test_thumbnails_and_deleted_files_of_systems_are_skipped(tmp_path):
-    folders = ["a/@eaDir/1.jpg", "#recycle", "$RECYCLE.BIN/S-1-5", "__MACOSX/a", "@Recycle"]
+    folders = [
+        "a/@eaDir/1.jpg",
+        "#recycle",
+        "$RECYCLE.BIN/S-1-5",
+        "__MACOSX/a",
+        "@Recycle",
+        "lost+found",
+    ]
     hidden = [f"{folder}/thumb.jpg" for folder in folders]
     root = touch(tmp_path / "photos", "a/1.jpg", "a@eaDir/2.jpg", *hidden)
     assert search_images(root) == (["a/1.jpg", "a@eaDir/2.jpg"], [], {})

@@ -99,14 +99,20 @@ def test_a_few_black_images_are_no_mistake(tmp_path):
     assert not warnings_of(folder, "nearly black")
 
 
-NAMES = ["masks/{}.png", "SegmentationClass/{}.png", "images/{}_mask.png", "drawn/{}_mask.gif"]
+NAMES = ["masks/{}.png", "SegmentationClass/{}.png", "images/{}_mask.png", "images/{}-label.gif"]
+
+
+def drawn(path):
+    """A label image of two classes."""
+    path.parent.mkdir(exist_ok=True)
+    Image.new("L", (40, 40), 1).save(path)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_label_images_among_photographs_are_counted(tmp_path, name):
     for index in range(12):
         save(tmp_path / f"images/{index}.jpg", index, (40, 40))
-        save(tmp_path / name.format(index), index, (40, 40))
+        drawn(tmp_path / name.format(index))
     (warning,) = warnings_of(tmp_path, "label images")
     rule = f"12 of 24 images look like label images of others, for example {name.format(0)}:"
     assert warning.startswith(rule)
@@ -114,5 +120,36 @@ def test_label_images_among_photographs_are_counted(tmp_path, name):
 
 def test_a_class_may_be_called_mask(tmp_path):
     for index in range(12):
-        save(tmp_path / f"{('mask', 'no_mask')[index % 2]}/{index}.png", index, (40, 40))
+        drawn(tmp_path / f"{('mask', 'no_mask')[index % 2]}/{index}.png")
+    assert not warnings_of(tmp_path, "label images")
+
+
+def test_a_name_is_compared_with_images_of_its_folder(tmp_path):
+    for index in range(12):
+        drawn(tmp_path / f"with_mask/{index}_mask.png")
+        save(tmp_path / f"without/{index}.png", index, (40, 40))
+    assert not warnings_of(tmp_path, "label images")
+
+
+def test_sharp_photographs_of_blurred_ones_are_no_label_images(tmp_path):
+    for index in range(12):
+        save(tmp_path / f"images/{index}.png", index, (40, 40))
+        (tmp_path / "gt").mkdir(exist_ok=True)
+        pixels = np.random.default_rng(index).integers(0, 256, (40, 40, 3)).astype(np.uint8)
+        Image.fromarray(pixels).save(tmp_path / f"gt/{index}.png")
+    assert not warnings_of(tmp_path, "label images")
+
+
+def test_a_few_label_images_are_no_mistake(tmp_path):
+    for index in range(20):
+        save(tmp_path / f"{index}.png", index, (40, 40))
+    for index in range(2):
+        drawn(tmp_path / f"{index}_mask.png")
+    assert not warnings_of(tmp_path, "label images")
+
+
+def test_the_names_of_all_images_are_read_only_for_label_images(tmp_path, monkeypatch):
+    for index in range(12):
+        save(tmp_path / f"{index}.png", index, (40, 40))
+    monkeypatch.setattr(UnlabeledImages, "names", None)
     assert not warnings_of(tmp_path, "label images")

@@ -4,12 +4,11 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from pathlib import PurePosixPath
 
 from ...errors import UserValueError
 from .agreement import differing, plain
 from .coco_file import read_json
-from .files import CLASS_FILES, Files
+from .files import Files
 from .labelled_images import LabelledImage, Splits, all_images, map_images
 
 _BACKGROUND = "background"
@@ -20,14 +19,7 @@ _ONE_LIST = "the data must have one list of classes"
 
 def class_files(files: Files) -> dict[str, list[str]]:
     """Return the classes that classes.txt, its like and the list of obj.data name, by file."""
-    settings = files.darknet_settings()
-    lists = {PurePosixPath(path).name.lower() for _, key, path in settings if key == "names"}
-    known = lists.union(CLASS_FILES)
-    return {
-        name: _titles(files, name)
-        for name in files.names
-        if PurePosixPath(name).name.lower() in known
-    }
+    return {name: _titles(files, name) for name in files.class_files}
 
 
 def other_lists(files: Files) -> dict[str, list[str]]:
@@ -50,7 +42,7 @@ def other_lists(files: Files) -> dict[str, list[str]]:
 def agreed(lists: Mapping[str, list[str]], warnings: list[str]) -> tuple[list[str], str] | None:
     """Return the first list and its source; ValueError if another one differs.
 
-    Names that differ only in case or spaces are a warning.
+    Names that differ only in case, spaces or the spelling of accents are a warning.
     """
     if not lists:
         return None
@@ -65,7 +57,7 @@ def agreed(lists: Mapping[str, list[str]], warnings: list[str]) -> tuple[list[st
             remedy = "correct one, or remove it"
             raise UserValueError(differing(_ONE_LIST, first, name, unequal, len(pairs), remedy))
         if unequal:
-            remedy = f"only case or spaces differ, and {first} is used"
+            remedy = f"only case, spaces or the spelling of accents differ, and {first} is used"
             warnings.append(differing(_ONE_LIST, first, name, unequal, len(pairs), remedy))
     return classes, first
 
@@ -120,7 +112,7 @@ def numbered_classes(largest: int, warnings: list[str]) -> list[str]:
 
 
 def warn_of_similar(classes: Sequence[str], warnings: list[str]) -> None:
-    """Warn of names of classes that differ only in case or spaces."""
+    """Warn of names of classes that differ only in case, spaces or the spelling of accents."""
     written = defaultdict(list)
     for name in classes:
         written[plain(name)].append(name)

@@ -94,7 +94,8 @@ class Files:
     def darknet_settings(self) -> list[tuple[str, str, str]]:
         """Return file, key and value of each line of darknet's obj.data.
 
-        Other files with its suffix, which hold weights or anything else, are left out.
+        Other files with its suffix, which hold weights or anything else, are left out. Paths of
+        Windows get "/".
         """
         found = []
         for name in self.ending(".data"):
@@ -102,8 +103,18 @@ class Files:
                 continue
             with contextlib.suppress(UserError):  # it is no text
                 parts = [line.partition("=") for line in self.read_lines(name)]
-                found += [(name, key.strip(), value.strip()) for key, _, value in parts]
+                found += [
+                    (name, key.strip(), value.strip().replace("\\", "/")) for key, _, value in parts
+                ]
         return found
+
+    @cached_property
+    def class_files(self) -> list[str]:
+        """The names of the files that list the classes: ``CLASS_FILES``, and that of obj.data."""
+        settings = self.darknet_settings()
+        listed = {_last_part(path) for _, key, path in settings if key == "names"}
+        known = listed.union(CLASS_FILES)
+        return [name for name in self.names if _last_part(name) in known]
 
     @cached_property
     def _by_last_part(self) -> dict[str, list[str]]:
@@ -120,9 +131,10 @@ class Files:
         The name may lack the suffix, and spell accents in another way. Its folders must match,
         anywhere below the root; only the last one for an absolute path, or if ``is_moved``. Of
         several images, those with most folders in common with the name are taken, then photographs,
-        then those with most words in common with the annotation file.
+        then those with most words in common with the annotation file, then the exact name.
         """
-        *folders, last = PurePosixPath(spelled(named).replace("\\", "/")).parts or ("",)
+        parts = PurePosixPath(named.replace("\\", "/")).parts
+        *folders, last = [*map(spelled, parts)] or [""]
         if folders and (folders[0] == "/" or folders[0].endswith(":")):
             is_moved = True
             del folders[0]
@@ -141,6 +153,9 @@ class Files:
 
         scores = {name: own for name in found if (own := score(name))[0] >= least}
         best = [name for name, own in scores.items() if own == max(scores.values())]
+        if len(best) > 1:  # their accents may differ
+            common = scores[best[0]][0]
+            best = [x for x in best if _ends_in(self.path(x), parts[-1 - common :])] or best
         if len(best) > 1:
             raise UserValueError(
                 f"{near}: each name must match one image, but {named} is {best[0]} and {best[1]}; "
@@ -174,6 +189,17 @@ class Files:
             f"{missing[0]}: images with the same file name are used, {found[missing[0]]}."
         )
         return [str(found[name]) for name in named]
+
+
+def _ends_in(path: str, parts: Sequence[str]) -> bool:
+    """Whether a path ends in these folders and this name, with or without its suffix."""
+    end = f"/{'/'.join(parts)}"
+    return path.endswith(end) or path.rpartition(".")[0].endswith(end)
+
+
+def _last_part(path: str) -> str:
+    """Return the last part of a path in one spelling and lower case."""
+    return spelled(path.rpartition("/")[2].lower())
 
 
 def _last_name(named: str) -> str:

@@ -82,20 +82,17 @@ def near_miss(files: Files) -> str:
     return ""
 
 
+def has_name_of_label_image(name: str) -> bool:
+    """Whether the folder or the ending of an image is one of label images."""
+    is_lossless = name.lower().endswith(_LOSSLESS)
+    return is_lossless and bool(is_label_image(name) or _SUFFIX.search(Path(name).stem))
+
+
 def label_images_in(names: Sequence[str]) -> list[str]:
     """Return the names of images that are label images of others, by their folder or ending."""
-    lossless = [name for name in names if name.lower().endswith(_LOSSLESS)]
-    in_folders = {name for name in lossless if is_label_image(name)}
-    with_ending = {name for name in lossless if _SUFFIX.search(Path(name).stem)} - in_folders
-    if not in_folders and not with_ending:  # of many names no keys are made
-        return []
-
-    photographs = [name for name in names if name not in in_folders | with_ending]
-    keys = {*map(_key, photographs)}
-    stems = {Path(name).stem for name in photographs}
-    drawn = [name for name in in_folders if _key(name) in keys]
-    drawn += [name for name in with_ending if _SUFFIX.sub("", Path(name).stem) in stems]
-    return sorted(drawn)
+    likely = {name for name in names if has_name_of_label_image(name)}
+    keys = {_key(name) for name in names if name not in likely}
+    return sorted(name for name in likely if _key(name) in keys)
 
 
 def _if_of_images(files: Files, names: list[str]) -> list[str]:
@@ -161,8 +158,13 @@ def _read_values(
 
 
 def _warn_of_ignored(shown: Mapping[str, Set[int]], warnings: list[str]) -> None:
-    """Warn of label images, by name, that show no class but the background and ``IGNORED``."""
-    bare = [name for name, own in shown.items() if IGNORED in own and own <= {0, IGNORED}]
+    """Warn of label images, by name, that show no class but the background and ``IGNORED``.
+
+    With the background, ``IGNORED`` is right where others have it next to a class, as for nodata.
+    """
+    is_next_to_class = any(IGNORED in own and own - {0, IGNORED} for own in shown.values())
+    without_class = [{IGNORED}] if is_next_to_class else [{IGNORED}, {0, IGNORED}]
+    bare = [name for name, own in shown.items() if own in without_class]
     if len(bare) > _MOST_IGNORED * len(shown):
         warnings.append(
             f"{len(bare)} of {len(shown)} label images hold only {IGNORED}, which is ignored, and "

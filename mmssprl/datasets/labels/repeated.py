@@ -1,5 +1,6 @@
 """Use objects that are annotated twice only once."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,13 +16,18 @@ def without_repeats(splits: Splits, classes: Sequence[str], warnings: list[str])
     repeated: list[str] = []
 
     def once(image: LabelledImage) -> LabelledImage:
+        places = Counter((thing.label, thing.box) for thing in image.objects)
         found: dict[str, Object] = {}
         for number, thing in enumerate(image.objects):
             is_placed = thing.box is not None or bool(thing.segmentation)
-            key = repr(thing) if is_placed else str(number)
+            may_repeat = is_placed and places[thing.label, thing.box] > 1
+            key = repr(thing) if may_repeat else str(number)  # of many polygons repr takes long
             if key in found:
                 repeated.append(f"{classes[thing.label]} in {image.path}")
             found.setdefault(key, thing)
+
+        if len(found) == len(image.objects):
+            return image
         return replace(image, objects=tuple(found.values()))
 
     splits = map_images(splits, once)

@@ -11,7 +11,7 @@ _HALF_TURN = 180
 
 def is_rotated(angle: Any) -> bool:
     """Whether a number or text is an angle (degrees) that changes a box."""
-    with suppress(TypeError, ValueError):
+    with suppress(TypeError, ValueError, OverflowError):
         return float(angle) % _HALF_TURN > 0
     return False
 

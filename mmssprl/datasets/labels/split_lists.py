@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path, PurePosixPath
 
 from ...errors import UserError, UserValueError
-from .agreement import differing
+from .agreement import differing, spelled
 from .files import Files, refuse_missing
 from .labelled_images import LabelledImage, Splits, all_images, by_folder
 from .split_names import TRAIN, VAL, split_of
@@ -126,16 +126,16 @@ def _groups(files: Files) -> list[dict[str, str]]:
     found: dict[str, dict[str, str]] = defaultdict(dict)
     texts = files.ending(".txt")
     for name, key, path in files.darknet_settings():
-        last = PurePosixPath(path).name
-        listed = [text for text in texts if PurePosixPath(text).name == last]
+        last = spelled(PurePosixPath(path).name)
+        listed = [text for text in texts if spelled(PurePosixPath(text).name) == last]
         if listed and (split := split_of(key)):
             found[name][split] = listed[0]
 
     folders = [os.path.dirname(name) for name in files.photographs]
     around = f"/{os.path.commonpath(folders)}/" if folders else "/"
-    labelled = {name.rpartition(".")[0] for name in files.photographs}
+    labelled = {spelled(name.rpartition(".")[0]) for name in files.photographs}
     for name in texts:
-        if name.rpartition(".")[0] in labelled:  # the labels of an image named test1.jpg
+        if spelled(name.rpartition(".")[0]) in labelled:  # the labels of an image named test1.jpg
             continue
         folder = os.path.dirname(name)
         stem = PurePosixPath(name).stem.lower()
@@ -177,11 +177,13 @@ def image_set_splits(
     files: Files, task: str, images: Mapping[str, LabelledImage], what: str
 ) -> Splits:
     """Return train and val of ImageSets/<task>, else the splits that folders name."""
-    by_stem = {Path(name).stem: image for name, image in images.items()}
+    exact = {Path(name).stem: image for name, image in images.items()}
+    by_stem = {spelled(stem): image for stem, image in exact.items()} | exact
     splits: dict[str | None, list[LabelledImage]] = {}
     for split, names in read_image_sets(files, task).items():
-        lost = [name for name in names if name not in by_stem]
+        found = {name: by_stem.get(name) or by_stem.get(spelled(name)) for name in names}
+        lost = [name for name in names if found[name] is None]
         rule = f"every image that ImageSets/{task} lists for {split} must have {what}"
         refuse_missing(rule, lost, len(names))
-        splits[split] = [by_stem[name] for name in names]
+        splits[split] = [image for name in names if (image := found[name])]
     return splits or by_folder(images)

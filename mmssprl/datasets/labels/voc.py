@@ -38,8 +38,8 @@ def read(
     Classes come from the objects and from the per-class lists of ImageSets/Main. A class is unknown
     in an image if all of its objects there are "difficult".
     """
-    listed = {*chain.from_iterable(read_image_sets(files, "Main").values())}
-    used = [name for name in found if not listed or Path(name).stem in listed]
+    listed = {*map(spelled, chain.from_iterable(read_image_sets(files, "Main").values()))}
+    used = [name for name in found if not listed or spelled(Path(name).stem) in listed]
 
     # <filename> is not used: LabelImg keeps the former name of a renamed image there.
     paths = {name: files.find_image(Path(name).stem, name) for name in used}
@@ -164,7 +164,7 @@ def listed_classes(lists: Iterable[str]) -> list[str]:
     """Return the classes in stems of ImageSets/Main that are named <class>_<image set>."""
     stems = set(lists)
     suffixes = tuple(f"_{name}" for name in stems)
-    return sorted({name[: name.rindex("_")] for name in stems if name.endswith(suffixes)})
+    return sorted({spelled(name[: name.rindex("_")]) for name in stems if name.endswith(suffixes)})
 
 
 def _numbers(texts: Sequence[str | None], what: str) -> list[float]:

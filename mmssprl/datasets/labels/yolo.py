@@ -15,7 +15,7 @@ from ...console.progress import watch
 from ...errors import UserValueError
 from .agreement import spelled
 from .class_lists import agreed, check_count, numbered_classes, other_lists
-from .files import CLASS_FILES, Files, check_indices, is_label_image, refuse_missing, unlike
+from .files import Files, check_indices, is_label_image, refuse_missing, unlike
 from .labelled_images import LabelledImage, Object, Splits, by_folder, image_of_objects
 from .object_masks import box_around
 from .poses import NUM_BOX, are_poses
@@ -56,7 +56,7 @@ def near_miss(files: Files) -> str:
         number, line = _first_line(files, text)
         with contextlib.suppress(ValueError):
             # Commas may be between the numbers, or in them.
-            if len([*map(float, re.split(r"[\s,]+", line.strip()))]) > _BOX:
+            if len([*map(float, re.findall(r"[^\s,]+", line))]) > _BOX:
                 return _mistake(text, number, line)
 
     for text in files.ending(".txt"):
@@ -73,12 +73,11 @@ def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list
     Classes come from data.yaml or classes.txt, splits from data.yaml or the names of folders.
     """
     used = {*found.values()}
+    others = used.union(files.class_files)
     lost = [
         name
         for name in files.ending(".txt")
-        if name not in used
-        and "labels" in os.path.dirname(name.lower()).split("/")
-        and os.path.basename(name.lower()) not in CLASS_FILES
+        if name not in others and "labels" in os.path.dirname(name.lower()).split("/")
     ]
     rule = "each file in labels/ must have an image in images/ with the same name"
     refuse_missing(rule, lost, len(used) + len(lost))
@@ -126,14 +125,16 @@ def _texts_of(files: Files, images: Sequence[str]) -> dict[str, str]:
 
     For images/a.jpg these are labels/a.txt, with any folders before and after, or images/a.txt.
     """
-    texts = {f"{spelled(text[:-4])}.txt": text for text in files.ending(".txt")}
+    exact = {f"{text[:-4]}.txt": text for text in files.ending(".txt")}
+    texts = {spelled(name): text for name, text in exact.items()} | exact
     found = {}
     for image in images:
-        stem = spelled(image.rpartition(".")[0])
+        stem = image.rpartition(".")[0]
         names = [f"{stem}.txt"]
         if below := re.fullmatch("(.*/)?images/(.*)", stem, re.IGNORECASE):
             folders = ("labels", "Labels", "LABELS")
             names[:0] = [f"{below[1] or ''}{folder}/{below[2]}.txt" for folder in folders]
+        names += [*map(spelled, names)]
         found[image] = next(filter(None, map(texts.get, names)), "")
     return {image: text for image, text in found.items() if text}
 

@@ -153,12 +153,13 @@ def test_lists_that_agree_are_not_warned_of(tmp_path, name, content):
     assert find_labels(tmp_path, "detect").warnings == []
 
 
-def test_other_case_or_spaces_in_a_second_list_are_warned_of(tmp_path):
+def test_another_spelling_in_a_second_list_is_warned_of(tmp_path):
     file("classes.txt", b"Disc\nsqu are\n")(write_yolo(tmp_path, num_val=10))
     data = find_labels(tmp_path, "detect")
     assert data.classes == ["disc", "square"]
     [warning] = data.warnings
     assert "differ in 2 of 2, for example index 0: 'disc' and 'Disc'; only case" in warning
+    assert "spaces or the spelling of accents differ" in warning
 
 
 def test_classes_that_differ_only_in_case_are_warned_of(tmp_path):

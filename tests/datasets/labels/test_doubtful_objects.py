@@ -60,6 +60,17 @@ def test_equal_boxes_of_two_classes_are_two_objects(tmp_path):
     assert not told(root, "detect", "repeat another one")
 
 
+def test_equal_boxes_with_other_masks_are_two_objects(tmp_path):
+    def edit(content):
+        twice(content)
+        for annotation in content["annotations"][16:]:
+            x, y, width, height = annotation["bbox"]
+            annotation["segmentation"] = [[x, y, x + width, y, x, y + height]]
+
+    root = write_flat(tmp_path, edit)
+    assert not told(root, "detect", "repeat another one")
+
+
 def test_objects_without_a_place_may_be_several(tmp_path):
     replaced("Annotations/*.xml", r"<bndbox>.*?</bndbox>", "")(write_voc(tmp_path))
     replaced("Annotations/*.xml", r"(<object>.*</object>)", r"\1\1")(tmp_path)
@@ -102,7 +113,7 @@ def test_rotated_boxes_of_coco_are_a_warning(tmp_path, angle):
     assert warning.startswith("16 of 16 boxes are rotated, for example annotation 1 with [")
 
 
-@pytest.mark.parametrize("angle", [0.0, 180, "", None])
+@pytest.mark.parametrize("angle", [0.0, 180, "", None, pytest.param(10**400, id="long")])
 def test_boxes_that_no_angle_changes_are_not_warned_of(tmp_path, angle):
     assert not told(rotated_by(angle)(tmp_path), "detect", "boxes are rotated")
 

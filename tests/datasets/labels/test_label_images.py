@@ -193,12 +193,26 @@ def test_label_images_of_other_names_are_named_with_an_image(tmp_path, edit, mat
     refused(tmp_path, "segment", match)
 
 
-@pytest.mark.parametrize(("num", "is_told"), [(8, True), (2, False)])
-def test_label_images_of_another_convention_are_counted(num, is_told, tmp_path):
+def without_ignored(root):
+    images("masks/*/*.png", lambda mask: mask.point(lambda value: value % 255))(root)
+
+
+@pytest.mark.parametrize(
+    ("num", "is_nodata", "values", "is_told"),
+    [
+        (8, False, {0, 255}, True),
+        (2, False, {0, 255}, False),
+        (8, True, {0, 255}, False),  # as without objects, next to the border of the scene
+        (8, True, {255}, True),
+    ],
+)
+def test_label_images_of_another_convention_are_counted(num, is_nodata, values, is_told, tmp_path):
     root = write_masks(tmp_path)
+    if not is_nodata:
+        without_ignored(root)
     for index in range(num):
         path = f"masks/train/{index}.png"
-        images(path, lambda mask: mask.point(lambda value: 255 if value else 0))(root)
+        images(path, lambda mask: mask.point(lambda value: 255 if value else min(values)))(root)
     rule = f"{num} of 24 label images hold only 255, which is ignored, and perhaps 0, for example "
     warnings = find_labels(root, "segment").warnings
     assert any(warning.startswith(f"{rule}masks/train/0.png") for warning in warnings) is is_told

@@ -258,6 +258,8 @@ def test_texts_next_to_the_images_with_classes_txt(tmp_path, folder):
     [
         ("labels/train/_darknet.labels", ""),
         ("fruit.names", "classes = 2\nnames = data/fruit.names"),
+        ("fruit.names", "classes = 2\nnames = data\\fruit.names"),
+        ("labels/fruit.txt", "classes = 2\nnames = data/labels/Fruit.txt"),
     ],
 )
 def test_lists_of_classes_of_darknet(tmp_path, name, setting):

@@ -105,7 +105,8 @@ MISTAKES = {
               file("data.yaml", NAMES + b"train: train.txt\nval: images/val\n")),
          "train.txt: .* 1 of 2 have none, .*images/train/gone.jpg"),
         *((replaced("labels/*/*.txt", r"(?s).+", f"\n{line}\n"), NEAREST)
-          for line in ("0 30 30 20 20", "0 0,5 0,5 0,2 0,2", "0,0.5,0.5,0.2,0.2")),
+          for line in ("0 30 30 20 20", "0 0,5 0,5 0,2 0,2", "0,0.5,0.5,0.2,0.2",
+                       "0,0.5,0.5,0.2,0.2,")),
     ],
     (write_yolo, "segment"): [(replaced("labels/*/*.txt", r"(?s).+", "\n0 9 9 9 9\n"), NEAREST)],
     (write_masks, "segment"): [
