@@ -95,7 +95,7 @@ def _find_module(name: str, views: Sequence[Tensor]) -> Backbone:
         check_map(name, last)
         shapes.add((*last.shape[:2], *"hw"[: last.dim() - 2]))
 
-    check_modes(name, network, counts, views[0])
+    warnings = check_modes(name, network, counts, views[0])
     if len(shapes) > 1 or len(last) != 2 or not last.requires_grad:
         raise UserValueError(
             "the backbone must give as many features for images of any size, with gradient, but "
@@ -111,7 +111,7 @@ def _find_module(name: str, views: Sequence[Tensor]) -> Backbone:
         is_trained=is_trained,
         num_fixed_norms=num_fixed_norms(network),  # in training mode
         norm_that_does_more=_norm_that_does_more(network),
-        warnings=network_warnings(name, network, last, views[0]),
+        warnings=[*warnings, *network_warnings(name, network, last, views[0])],
     )
 
 
