@@ -20,6 +20,7 @@ from .known_backbones import BACKBONES, Backbone, check_backbone_name
 from .network_checks import (
     check_map,
     check_modes,
+    check_types,
     has_trained_norms,
     network_warnings,
     num_fixed_norms,
@@ -74,6 +75,7 @@ def find_backbone(name: str, sizes_px: Collection[int], in_channels: int = 3) ->
 def _find_module(name: str, views: Sequence[Tensor]) -> Backbone:
     """Run a network of the user on views, in training mode as well, and describe its output."""
     network: Any = ModuleBackbone(name)
+    check_types(name, network.inner)
     is_trained = has_trained_norms(network)
     network.to(memory_format=torch.channels_last)
     shapes = set()

@@ -27,6 +27,16 @@ def num_outputs(outputs: Any) -> int:
     return len(outputs) if isinstance(outputs, Mapping | list | tuple) else 1
 
 
+def check_types(name: str, network: nn.Module) -> None:
+    """Raise ValueError for parameters that are not float32, which optimizers would round."""
+    for key, value in network.named_parameters():
+        if value.is_floating_point() and value.dtype != torch.float32:
+            raise UserValueError(
+                f"the parameters of {name} must be torch.float32, but {key} is {value.dtype}; "
+                "return network.float()."
+            )
+
+
 def check_map(name: str, last: Tensor) -> None:
     """Raise ValueError if the last output of square images is a map with the features last."""
     if last.dim() == 4 and last.shape[1] == last.shape[2] != last.shape[3]:
