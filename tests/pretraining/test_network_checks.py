@@ -121,8 +121,8 @@ def test_a_compiled_network_has_its_own_names():
     assert ModuleBackbone(f"{NETS}:compiled").state_dict().keys() == own.keys()
 
 
-SYNC = r"sync_bn would replace the whole NormRelu of .*:with_norm_relu, .* sync_bn=None"
-GROUPED = r"GroupedBatchNorm would replace the whole NormRelu, but its forward does more"
+SYNC = r"replace the whole NormRelu of .*:with_norm_relu, .* nn.SyncBatchNorm if .* sync_bn=None"
+GROUPED = r"GroupedBatchNorm would replace the whole NormRelu, .* nn.SyncBatchNorm if .* bn_groups"
 
 
 @pytest.mark.parametrize(
