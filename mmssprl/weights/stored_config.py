@@ -31,6 +31,7 @@ _OF_BGR = (
     "YOLOv5DetDataPreprocessor",
 )
 """OpenMMLab's preprocessors, which leave BGR unless an option says otherwise."""
+_OURS = ("PyramidPreprocessor", "PastePreprocessor")
 WHITE = 255.0
 _LONGEST = 10**6
 
@@ -53,8 +54,8 @@ def stored_normalisation(file: Path) -> Normalisation | None:
     mean = tuple(map(float, own["mean"]))
     std = tuple(map(float, own["std"]))
     check_numbers(mean, std, source)
-    # OpenMMLab's numbers 0 and 1 leave images of 0 to 255 as they are.
-    if max(*mean, *std) <= 1 and (any(mean) or not _is_of_openmmlab(own)):
+    # Numbers 0 and 1 of such a preprocessor leave images of 0 to 255 as they are.
+    if max(*mean, *std) <= 1 and (any(mean) or not _takes_8bit(own)):
         mean = tuple(WHITE * each for each in mean)
         std = tuple(WHITE * each for each in std)
     elif _takes_bgr(own):
@@ -83,10 +84,11 @@ def _takes_bgr(preprocessor: dict[str, Any]) -> bool:
     return not any(flags) and (False in flags or kind in _OF_BGR)
 
 
-def _is_of_openmmlab(preprocessor: dict[str, Any]) -> bool:
-    """Whether the type or an option is OpenMMLab's."""
+def _takes_8bit(preprocessor: dict[str, Any]) -> bool:
+    """Whether the type or an option is OpenMMLab's, or the type is ours."""
     kind = str(preprocessor.get("type")).rpartition(".")[2]
-    return kind in _OF_BGR or any(preprocessor.get(key) is not None for key in _IN_RGB)
+    has_option = any(preprocessor.get(key) is not None for key in _IN_RGB)
+    return has_option or kind in _OF_BGR or kind in _OURS
 
 
 def _config_text(file: Path) -> str:

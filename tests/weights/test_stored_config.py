@@ -66,10 +66,19 @@ def test_numbers_of_mmselfsup_are_shares_of_white_for_rgb(tmp_path, said):
     assert said == []
 
 
-def test_images_that_mmpose_leaves_as_they_are(tmp_path, said):
-    text = of_model(mean=[0, 0, 0], std=[1, 1, 1], type="PoseDataPreprocessor")
-    assert stored_normalisation(save(text, tmp_path))[:2] == ((0, 0, 0), (1, 1, 1))
-    assert len(said) == 1
+@pytest.mark.parametrize(
+    ("preprocessor", "expected", "num_said"),
+    [
+        ({"type": "PoseDataPreprocessor"}, 1, 1),
+        ({"to_rgb": True}, 1, 0),
+        ({"type": "PyramidPreprocessor"}, 1, 0),
+        ({}, 255, 0),
+    ],
+)
+def test_images_that_are_left_as_they_are(preprocessor, expected, num_said, tmp_path, said):
+    text = of_model(mean=[0, 0, 0], std=[1, 1, 1], **preprocessor)
+    assert stored_normalisation(save(text, tmp_path))[:2] == ((0,) * 3, (expected,) * 3)
+    assert len(said) == num_said
 
 
 @pytest.mark.parametrize("std", ["[4, 0, 6]", "[4, -5, 6]", "[4, 1e999, 6]"])
