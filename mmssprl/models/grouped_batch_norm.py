@@ -79,8 +79,9 @@ def group_batch_norms(network: nn.Module, num_groups: int) -> nn.Module:
         if does_more(network):
             raise UserValueError(
                 "GroupedBatchNorm would replace the whole "
-                f"{type(network).__name__}, but its forward does more than BatchNorm's; split it "
-                "into a BatchNorm and the rest, or choose a method without bn_groups."
+                f"{type(network).__name__}, but its forward is not BatchNorm's. Take "
+                "nn.BatchNorm1d, nn.BatchNorm2d or nn.SyncBatchNorm if it only normalises, split "
+                "it into one and the rest, or choose a method without bn_groups."
             )
         if network.momentum is None or not network.track_running_stats:
             raise UserValueError(

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-import torch
 from mmengine.registry import DefaultScope
 from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
@@ -126,15 +125,10 @@ def _uncompiled(network: Any) -> nn.Module:
 
 
 def _check_parameters(name: str, network: nn.Module) -> None:
-    """Raise ValueError for parameters that have no values yet, or are not float32."""
+    """Raise ValueError for parameters that have no values yet."""
     for key, value in network.named_parameters():
         if isinstance(value, UninitializedParameter) or value.is_meta:
             raise UserValueError(
                 f"the parameters of {name} must have values, but {key} has none; let the function "
                 "call a lazy network once on an image, or load its weights."
-            )
-        if value.is_floating_point() and value.dtype != torch.float32:
-            raise UserValueError(
-                f"the parameters of {name} must be torch.float32, but {key} is {value.dtype}; "
-                "return network.float()."
             )

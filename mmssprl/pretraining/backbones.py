@@ -20,6 +20,7 @@ from .known_backbones import BACKBONES, Backbone, check_backbone_name
 from .network_checks import (
     check_map,
     check_modes,
+    check_types,
     has_trained_norms,
     network_warnings,
     num_fixed_norms,
@@ -74,6 +75,7 @@ def find_backbone(name: str, sizes_px: Collection[int], in_channels: int = 3) ->
 def _find_module(name: str, views: Sequence[Tensor]) -> Backbone:
     """Run a network of the user on views, in training mode as well, and describe its output."""
     network: Any = ModuleBackbone(name)
+    check_types(name, network.inner)
     is_trained = has_trained_norms(network)
     network.to(memory_format=torch.channels_last)
     shapes = set()
@@ -95,7 +97,7 @@ def _find_module(name: str, views: Sequence[Tensor]) -> Backbone:
         check_map(name, last)
         shapes.add((*last.shape[:2], *"hw"[: last.dim() - 2]))
 
-    check_modes(name, network, counts, views[0])
+    warnings = check_modes(name, network, counts, views[0])
     if len(shapes) > 1 or len(last) != 2 or not last.requires_grad:
         raise UserValueError(
             "the backbone must give as many features for images of any size, with gradient, but "
@@ -111,7 +113,7 @@ def _find_module(name: str, views: Sequence[Tensor]) -> Backbone:
         is_trained=is_trained,
         num_fixed_norms=num_fixed_norms(network),  # in training mode
         norm_that_does_more=_norm_that_does_more(network),
-        warnings=network_warnings(name, network, last, views[0]),
+        warnings=[*warnings, *network_warnings(name, network, last, views[0])],
     )
 
 

@@ -86,8 +86,9 @@ def finish_config(
     if recipe.num_devices > 1 and cfg.get("sync_bn") and backbone.norm_that_does_more:
         raise UserValueError(
             f"sync_bn would replace the whole {backbone.norm_that_does_more} of {backbone.name}, "
-            "but its forward does more than BatchNorm's; split it into a BatchNorm and the rest, "
-            "or set sync_bn=None (cfg_options)."
+            "but its forward is not BatchNorm's. Take nn.BatchNorm1d, nn.BatchNorm2d or "
+            "nn.SyncBatchNorm if it only normalises, split it into one and the rest, or set "
+            "sync_bn=None (cfg_options)."
         )
     hand_on_layout(cfg)
 

@@ -27,6 +27,16 @@ def num_outputs(outputs: Any) -> int:
     return len(outputs) if isinstance(outputs, Mapping | list | tuple) else 1
 
 
+def check_types(name: str, network: nn.Module) -> None:
+    """Raise ValueError for parameters that are not float32, which optimizers would round."""
+    for key, value in network.named_parameters():
+        if value.is_floating_point() and value.dtype != torch.float32:
+            raise UserValueError(
+                f"the parameters of {name} must be torch.float32, but {key} is {value.dtype}; "
+                "return network.float()."
+            )
+
+
 def check_map(name: str, last: Tensor) -> None:
     """Raise ValueError if the last output of square images is a map with the features last."""
     if last.dim() == 4 and last.shape[1] == last.shape[2] != last.shape[3]:
@@ -38,17 +48,21 @@ def check_map(name: str, last: Tensor) -> None:
 
 
 @torch.no_grad()
-def check_modes(name: str, network: nn.Module, counts: set[int], images: Tensor) -> None:
-    """Raise ValueError if a network has another last output in training than in evaluation.
+def check_modes(name: str, network: Any, counts: set[int], images: Tensor) -> list[str]:
+    """Compare the last outputs in training and in evaluation; return warnings.
 
     Args:
         name: The network.
         network: A ``ModuleBackbone``, which is left in training mode.
         counts: Numbers of its outputs, in both modes.
         images: (N, 3, height, width).
+
+    Raises:
+        ValueError: The last output in training has another shape, or an output in front of it is
+            the last one in evaluation.
     """
     if len(counts) == 1:
-        return
+        return []
     network.eval()
     (expected,) = network(images)
     network.train()
@@ -57,13 +71,33 @@ def check_modes(name: str, network: nn.Module, counts: set[int], images: Tensor)
     for part in network.modules():
         if not any(True for _ in part.children()):
             part.eval()
-    (found,) = network(images)
+    outputs = network.inner(images)
+    found = network.last_of(outputs, images)
     network.train()
-    if found.shape != expected.shape or not torch.allclose(found, expected, rtol=_SAME, atol=_SAME):
+    if _are_close(found, expected):
+        return []
+
+    several = " or ".join(map(str, sorted(counts)))
+    others = outputs.values() if isinstance(outputs, Mapping) else outputs
+    is_another = isinstance(outputs, Mapping | list | tuple) and any(
+        _are_close(each, expected) for each in others
+    )
+    if found.shape != expected.shape or is_another:
         raise UserValueError(
             f"the backbone must have the same last output in training and in evaluation, but {name}"
-            f" returns {' or '.join(map(str, sorted(counts)))} outputs; leave auxiliary ones out."
+            f" returns {several} outputs; leave auxiliary ones out."
         )
+    # Such as dropout by a function, or in nn.MultiheadAttention.
+    return [
+        f"the backbone returns {several} outputs, and the last one has other values in training "
+        "than in evaluation. If it is an auxiliary output, leave it out; dropout is no reason."
+    ]
+
+
+def _are_close(found: Any, expected: Tensor) -> bool:
+    """Whether an output has the same shape and values."""
+    is_tensor = isinstance(found, Tensor) and found.shape == expected.shape
+    return is_tensor and torch.allclose(found, expected, rtol=_SAME, atol=_SAME)
 
 
 def network_warnings(name: str, network: Any, last: Tensor, images: Tensor) -> list[str]:
@@ -90,15 +124,16 @@ def _untrained(name: str, inner: nn.Module, last: Tensor) -> list[str]:
     """Warn of parameters that the last output does not train; classifiers may be unused."""
     named = dict(inner.named_parameters())
     learning = {key: value for key, value in named.items() if value.requires_grad}
+    inner.zero_grad()
     try:
-        gradients = torch.autograd.grad(last.sum(), [*learning.values()], allow_unused=True)
+        last.sum().backward()  # checkpoints with use_reentrant=True refuse torch.autograd.grad
     except RuntimeError as error:  # of the user's operations
         raise UserValueError(
             f"the backbone must have a gradient, but that of {name} raises {first_line(error)}; "
             "correct its forward."
         ) from error
-    found = zip(learning, gradients, strict=True)
-    unused = [key for key, each in found if each is None and not is_head(key)]
+    unused = [key for key, each in learning.items() if each.grad is None and not is_head(key)]
+    inner.zero_grad()
 
     warnings = []
     frozen = [key for key in named if key not in learning]
@@ -116,8 +151,10 @@ def _classifier(inner: nn.Module, last: Tensor) -> list[str]:
     """Warn of outputs (N, C) that are a classifier's, by the name and size of a parameter."""
     if last.dim() != 2:
         return []
+    *_, final = inner.modules()  # hidden layers of a head have others behind them
     for key, value in inner.named_parameters():
-        if is_head(key) and value.dim() == 2 and len(value) == last.shape[1]:
+        is_final = inner.get_submodule(key.rpartition(".")[0]) is final
+        if is_final and is_head(key) and value.dim() == 2 and len(value) == last.shape[1]:
             return [
                 f"the {last.shape[1]} features of the backbone are the outputs of its classifier "
                 f"{key.rpartition('.')[0]}; return the features in front of it."
@@ -129,9 +166,15 @@ def _classifier(inner: nn.Module, last: Tensor) -> list[str]:
 def _mixing(network: nn.Module, images: Tensor) -> list[str]:
     """Warn if features of an image (2, C, ...) change with the batch, or from call to call."""
     network.eval()
-    (together,) = network(images)
-    (alone,) = network(images[:1])
-    difference = (together[:1] - alone).abs().max()
+    try:
+        (together,) = network(images)
+        (alone,) = network(images[:1])
+        difference = (together[:1] - alone).abs().max()
+    except Exception as error:  # of the user's code
+        return [
+            "in evaluation mode the features of the backbone cannot be computed for one image: "
+            f"{first_line(error)}. Let its forward take any number of images."
+        ]
     if difference <= _SAME * together.abs().max():
         return []
     return [
@@ -150,10 +193,11 @@ def _normalising(network: nn.Module, images: Tensor) -> list[str]:
         if kind not in _MEANS or buffer.numel() != images.shape[1]:
             continue
 
-        kept = buffer.clone()
-        buffer += 1
+        # An expanded buffer cannot be changed in place.
+        kept = buffer.data
+        buffer.data = (kept + 1).to(kept.dtype)
         (after,) = network(images)
-        buffer.copy_(kept)
+        buffer.data = kept
         if not torch.equal(before, after):
             return [
                 f"the backbone normalises images itself, by its buffer {kind}, and gets them "
@@ -174,13 +218,16 @@ def num_fixed_norms(network: nn.Module) -> int:
 
 
 def has_trained_norms(network: nn.Module) -> bool | None:
-    """Whether normalisation layers differ from their initial state; None if there are none."""
-    found = [_has_moved(part) for part in network.modules() if isinstance(part, _NORMS)]
+    """Whether normalisation layers differ from their initial state; None if none can."""
+    norms = [part for part in network.modules() if isinstance(part, _NORMS)]
+    found = [moved for moved in map(_has_moved, norms) if moved is not None]
     return any(found) if found else None
 
 
-def _has_moved(norm: Any) -> bool:
-    """Whether a layer has different scales, or has seen batches."""
+def _has_moved(norm: Any) -> bool | None:
+    """Whether a layer has different scales, or has seen batches; None if it has neither."""
     scales = norm.weight
     seen = getattr(norm, "num_batches_tracked", None)
+    if scales is None and seen is None:
+        return None
     return bool(seen) or (scales is not None and bool((scales != scales.flatten()[0]).any()))

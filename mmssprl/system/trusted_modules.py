@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import re
 import sys
 import sysconfig
 from pathlib import Path
@@ -16,11 +17,13 @@ named_modules: list[str] = []
 
 def import_named(module: str) -> Any:
     """Import a module that the user named; search the current folder, too."""
-    if "/" in module or module.endswith(".py"):
-        name = ".".join(Path(module).with_suffix("").parts).lstrip("/.")
+    if re.search(r"[/\\]|\.py$", module):
+        folders = re.split(r"[/\\]", module.removesuffix(".py"))
+        # Without a drive, and without the dots of relative paths.
+        name = ".".join(each for each in folders if each.strip(".") and not each.endswith(":"))
+        advice = f"; give {name}, and if needed its folder by PYTHONPATH" if name else ""
         raise UserValueError(
-            f"a module is named as in `import`, without / and .py, but got {module}; give {name}, "
-            "and if needed its folder by PYTHONPATH."
+            f"a module is named as in `import`, without / and .py, but got {module}{advice}."
         )
     folder = os.getcwd()
     if folder not in sys.path:  # as `python -m` does, but after installed packages

@@ -86,10 +86,11 @@ def find_description(weights: Path) -> Path | None:
 def _may_be_ours(path: Path) -> bool:
     """Whether a file can be a description, maybe a damaged one, and not JSON of another tool."""
     try:
-        content = json.loads(path.read_text("utf-8"))
+        # The first value alone, because other tools write one a line.
+        content, _ = json.JSONDecoder().raw_decode(path.read_text("utf-8").lstrip())
     except (OSError, ValueError, RecursionError):
         return True
-    return not isinstance(content, dict) or bool({"backbone", "pixels"} & content.keys())
+    return isinstance(content, dict) and {"backbone", "pixels"} <= content.keys()
 
 
 class HubRecord(NamedTuple):

@@ -24,12 +24,11 @@ from ..system.stopping import is_first_process
 from .checkpoint_file import say_once
 from .description import find_description, find_hub_record, read_description
 from .sources import Source, weights_file
-from .stored_config import stored_normalisation
+from .stored_config import WHITE, check_numbers, stored_normalisation
 
 _RECORDS = ("pretrained_cfg", "default_cfg", "preprocess_cfg")
 """Attributes of networks of timm and open_clip, with mean and std in [0, 1]."""
 _KEYS = (("mean", "std"), ("image_mean", "image_std"))
-_WHITE = 255.0
 
 
 def says_normalisation(cfg: Config) -> bool:
@@ -136,12 +135,8 @@ def _numbers_of(holder: Any, source: str) -> Normalisation | None:
         mean, std = (_colours(holder, key) for key in keys)
         if mean is None or std is None:
             continue
-        if not np.isfinite([mean, std]).all() or std.min() <= 0:
-            raise UserValueError(
-                f"mean and std of {source} must be finite and std above 0, but are {mean.tolist()} "
-                f"and {std.tolist()}; correct the attributes of the module."
-            )
-        unit = _WHITE if max(mean.max(), std.max()) <= 1 else 1.0
+        check_numbers(mean.tolist(), std.tolist(), source)
+        unit = WHITE if max(mean.max(), std.max()) <= 1 else 1.0
         return Normalisation(tuple((unit * mean).tolist()), tuple((unit * std).tolist()), source)
     return None
 

@@ -4,12 +4,13 @@ The text is parsed, and no code in it is run.
 """
 
 import ast
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ..errors import UserError
+from ..errors import UserError, UserValueError
 from ..pixels import Normalisation
 from .checkpoint_file import read_checkpoint, say_once
 
@@ -17,35 +18,77 @@ _PREPROCESSORS = ("data_preprocessor", "img_norm_cfg")
 """Names of the dict in a config; the second one is of versions before mmengine."""
 _IN_RGB = ("to_rgb", "bgr_to_rgb")
 """Options that turn the BGR of mmcv's reader into RGB."""
+_OF_BGR = (
+    "ClsDataPreprocessor",
+    "DetDataPreprocessor",
+    "ImgDataPreprocessor",
+    "MultiModalDataPreprocessor",
+    "PoseDataPreprocessor",
+    "SegDataPreProcessor",
+    "SelfSupDataPreprocessor",
+    "TrackDataPreprocessor",
+    "TwoNormDataPreprocessor",
+    "YOLOv5DetDataPreprocessor",
+)
+"""OpenMMLab's preprocessors, which leave BGR unless an option says otherwise."""
+_OURS = ("PyramidPreprocessor", "PastePreprocessor")
+WHITE = 255.0
 _LONGEST = 10**6
 
 
 def stored_normalisation(file: Path) -> Normalisation | None:
     """Return the numbers in the config inside a checkpoint; None if it has none.
 
-    Warns of a network that takes BGR, because images are RGB here.
+    Warns of a network that takes BGR, because images are RGB here. Numbers up to 1 are shares of
+    white, for images of PIL, as in MMSelfSup 0.x.
+
+    Raises:
+        ValueError: Numbers that are not finite, or a deviation that is not above 0.
     """
     found = [*_preprocessors(_config_text(file))]
     if not found or any(each != found[0] for each in found):
         return None
 
     own = found[0]
+    source = f"the config in {file.name}"
     mean = tuple(map(float, own["mean"]))
     std = tuple(map(float, own["std"]))
-    if not any(own.get(key) for key in _IN_RGB) and not _reads_rgb(own):
+    check_numbers(mean, std, source)
+    # Numbers 0 and 1 of such a preprocessor leave images of 0 to 255 as they are.
+    if max(*mean, *std) <= 1 and (any(mean) or not _takes_8bit(own)):
+        mean = tuple(WHITE * each for each in mean)
+        std = tuple(WHITE * each for each in std)
+    elif _takes_bgr(own):
         mean = mean[::-1]
         std = std[::-1]
         say_once(
             f"warning: {file} was trained on BGR images, as its config says, but images are RGB "
             "here; reverse the input channels of its first convolution by flip(1)."
         )
-    return Normalisation(mean, std, f"the config in {file.name}")
+    return Normalisation(mean, std, source)
 
 
-def _reads_rgb(preprocessor: dict[str, Any]) -> bool:
-    """Whether it is one of ours, which read RGB."""
-    kind = str(preprocessor.get("type"))
-    return kind.rpartition(".")[2] in ("PyramidPreprocessor", "PastePreprocessor")
+def check_numbers(mean: Sequence[float], std: Sequence[float], source: str) -> None:
+    """Raise ValueError for numbers that images cannot be normalised by."""
+    if not all(map(math.isfinite, (*mean, *std))) or min(std) <= 0:
+        raise UserValueError(
+            f"mean and std of {source} must be finite and std above 0, but are {[*mean]} "
+            f"and {[*std]}; correct them there."
+        )
+
+
+def _takes_bgr(preprocessor: dict[str, Any]) -> bool:
+    """Whether the config says so, or its preprocessor leaves the BGR of mmcv's reader."""
+    flags = [preprocessor.get(key) for key in _IN_RGB]
+    kind = str(preprocessor.get("type")).rpartition(".")[2]
+    return not any(flags) and (False in flags or kind in _OF_BGR)
+
+
+def _takes_8bit(preprocessor: dict[str, Any]) -> bool:
+    """Whether the type or an option is OpenMMLab's, or the type is ours."""
+    kind = str(preprocessor.get("type")).rpartition(".")[2]
+    has_option = any(preprocessor.get(key) is not None for key in _IN_RGB)
+    return has_option or kind in _OF_BGR or kind in _OURS
 
 
 def _config_text(file: Path) -> str:

@@ -93,6 +93,19 @@ def test_norms_without_a_running_average_are_refused(other):
         group_batch_norms(nn.BatchNorm1d(5, **other), 2)
 
 
+class OwnBatchNorm(nn.BatchNorm2d):
+    """Only normalises, by its own forward, as apex's."""
+
+    def forward(self, inputs):
+        return super().forward(inputs)
+
+
+def test_a_norm_with_its_own_forward_is_refused_with_the_kinds_that_are_replaced():
+    match = r"OwnBatchNorm, .* Take nn.BatchNorm1d, nn.BatchNorm2d or nn.SyncBatchNorm if it only"
+    with pytest.raises(ValueError, match=match):
+        group_batch_norms(OwnBatchNorm(3), 2)
+
+
 def test_a_batch_that_groups_do_not_divide_is_refused():
     with pytest.raises(ValueError, match="model.bn_groups=4, but got 6"):
         GroupedBatchNorm(3, 4)(torch.zeros(6, 3))

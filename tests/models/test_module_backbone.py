@@ -76,6 +76,18 @@ def test_a_map_of_transformers_is_taken_in_place_of_its_pooled_output(backbone):
     assert torch.equal(found, maps)
 
 
+def test_a_network_of_another_type_that_casts_images_is_used(monkeypatch):
+    class Casting(nn.Conv2d):
+        def forward(self, images):
+            return super().forward(images.to(self.weight.dtype))
+
+    module = ModuleType(NAMES)
+    module.net = lambda: Casting(3, 4, 1).bfloat16()
+    monkeypatch.setitem(sys.modules, NAMES, module)
+    (found,) = ModuleBackbone(f"{NAMES}:net")(torch.zeros(1, 3, 8, 8))
+    assert (found.shape, found.dtype) == ((1, 4, 8, 8), torch.bfloat16)
+
+
 def test_a_scope_that_the_function_sets_is_not_kept(monkeypatch):
     module = ModuleType(NAMES)
     module.net = lambda: init_default_scope("mmdet") or nn.Conv2d(3, 1, 1)

@@ -23,11 +23,13 @@ QUIET = [
     "shared",
     "with_more_maps_in_training",
     "with_unused_mean",
+    "hidden_classifier",
 ]
 FROZEN = (
     r"4 of 6 parameters .* have requires_grad=False .*\(0.0.weight, 0.0.bias, 0.1.weight, \.{3}"
 )
 UNUSED = r"2 of 10 parameters .* are not used and keep their values \(side.weight, side.bias\)\."
+ALONE = "in evaluation mode the features of the backbone cannot be computed for one image: "
 MIXED = "in evaluation mode the features of an image differ"
 
 
@@ -40,6 +42,11 @@ MIXED = "in evaluation mode the features of an image differ"
         ("always_dropped", MIXED),
         ("without_statistics", MIXED),
         ("normalising", "the backbone normalises images itself, by its buffer pixel_mean,"),
+        ("normalising_by_one_number", "the backbone normalises images itself, by its buffer"),
+        ("checkpointed", r"2 of 10 parameters .* are not used .* \(spare.weight, spare.bias\)"),
+        ("dropped_by_a_function", "the backbone returns 1 or 2 outputs, and the last one has oth"),
+        ("squeezed", f"{ALONE}UserValueError: "),
+        ("pooled_without_statistics", f"{ALONE}ValueError: Expected more than 1 value per chan"),
     ],
 )
 def test_a_warning(name, warning):
@@ -57,6 +64,11 @@ def test_warnings_are_printed_with_the_recipe():
     recipe = choose("swav", **CPU, backbone=f"{NETS}:partly_frozen", image_px=64)
     config_of(recipe)
     assert any(re.match(FROZEN, each) for each in recipe.warnings)
+
+
+@pytest.mark.parametrize(("name", "expected"), [("plain", False), ("fixed_norm", None)])
+def test_norms_that_cannot_move_say_nothing(name, expected):
+    assert find_backbone(f"{NETS}:{name}", {64}).is_trained is expected
 
 
 @pytest.mark.parametrize(
@@ -79,6 +91,7 @@ def test_random_weights_need_new_statistics(name, weights, is_told):
     ("name", "message"),
     [
         ("with_auxiliary_output", "with_auxiliary_output returns 1 or 2 outputs; leave"),
+        ("with_smaller_output_in_training", "in_training returns 1 or 2 outputs; leave"),
         ("channels_last", r"channels_last gives \(2, 8, 8, 12\), with the features last"),
         ("without_gradient", "must have a gradient, but .*without_gradient raises RuntimeError"),
         ("lazy", "parameters of .*lazy must have values, but weight has none"),
@@ -108,8 +121,8 @@ def test_a_compiled_network_has_its_own_names():
     assert ModuleBackbone(f"{NETS}:compiled").state_dict().keys() == own.keys()
 
 
-SYNC = r"sync_bn would replace the whole NormRelu of .*:with_norm_relu, .* sync_bn=None"
-GROUPED = r"GroupedBatchNorm would replace the whole NormRelu, but its forward does more"
+SYNC = r"replace the whole NormRelu of .*:with_norm_relu, .* nn.SyncBatchNorm if .* sync_bn=None"
+GROUPED = r"GroupedBatchNorm would replace the whole NormRelu, .* nn.SyncBatchNorm if .* bn_groups"
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,15 @@ class TestFindConfig:
 
     @pytest.mark.parametrize(
         ("content", "is_taken"),
-        [('{"lr": 0.1}', False), ('{"backbone": 3}', True), ('{"backbo', True), ("[]", True)],
+        [
+            ('{"lr": 0.1}', False),
+            ('{"backbone": "resnet50"}', False),
+            ('{"backbone": 3, "pixels": 4}', True),
+            ('{"backbo', True),
+            ("[]", False),
+            ('{"epoch": 1}\n{"epoch": 2}', False),
+            ('{"backbone": 3, "pixels": 4}\n}', True),
+        ],
     )
     def test_json_of_another_tool_is_no_description(self, content, is_taken, tmp_path):
         (tmp_path / "w.json").write_text(content)

@@ -36,6 +36,7 @@ def said(monkeypatch):
         (of_model(**NUMBERS, type="mmssprl.PyramidPreprocessor"), "cfg"),
         (Config({"data_preprocessor": {**NUMBERS, "to_rgb": True}}).pretty_text, "cfg"),
         ("img_norm_cfg = dict(mean=[1, 2, 3], std=[4, 5, 6], to_rgb=True)", "config"),
+        (of_model(**NUMBERS, type="MyPyramidPreprocessor"), "cfg"),
     ],
 )
 def test_numbers_of_rgb(text, key, tmp_path, said):
@@ -49,6 +50,42 @@ def test_numbers_of_bgr_are_reversed_with_a_warning(flag, tmp_path, said):
     assert stored_normalisation(save(text, tmp_path))[:2] == BGR
     assert len(said) == 1
     assert "w.pth was trained on BGR images" in said[0]
+
+
+def test_an_option_alone_says_bgr(tmp_path, said):
+    text = "img_norm_cfg = dict(mean=[1, 2, 3], std=[4, 5, 6], to_rgb=False)"
+    assert stored_normalisation(save(text, tmp_path, "config"))[:2] == BGR
+    assert len(said) == 1
+
+
+def test_numbers_of_mmselfsup_are_shares_of_white_for_rgb(tmp_path, said):
+    text = "img_norm_cfg = dict(mean=[0.2, 0.4, 0.6], std=[0.4, 0.2, 0.6])"
+    found = stored_normalisation(save(text, tmp_path, "config"))
+    assert found.mean == pytest.approx((51, 102, 153))
+    assert found.std == pytest.approx((102, 51, 153))
+    assert said == []
+
+
+@pytest.mark.parametrize(
+    ("preprocessor", "expected", "num_said"),
+    [
+        ({"type": "PoseDataPreprocessor"}, 1, 1),
+        ({"to_rgb": True}, 1, 0),
+        ({"type": "PyramidPreprocessor"}, 1, 0),
+        ({}, 255, 0),
+    ],
+)
+def test_images_that_are_left_as_they_are(preprocessor, expected, num_said, tmp_path, said):
+    text = of_model(mean=[0, 0, 0], std=[1, 1, 1], **preprocessor)
+    assert stored_normalisation(save(text, tmp_path))[:2] == ((0,) * 3, (expected,) * 3)
+    assert len(said) == num_said
+
+
+@pytest.mark.parametrize("std", ["[4, 0, 6]", "[4, -5, 6]", "[4, 1e999, 6]"])
+def test_numbers_that_cannot_normalise_are_refused(std, tmp_path):
+    file = save(f"img_norm_cfg = dict(mean=[1, 2, 3], std={std}, to_rgb=True)", tmp_path)
+    with pytest.raises(ValueError, match=r"std of the config in w.pth must be finite and std abo"):
+        stored_normalisation(file)
 
 
 @pytest.mark.parametrize(

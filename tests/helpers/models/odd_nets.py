@@ -4,6 +4,7 @@ import timm
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 from torchvision.ops import FrozenBatchNorm2d
 
 
@@ -63,6 +64,48 @@ def with_more_maps_in_training():
         return (maps[:, :4], maps) if own.training else maps
 
     return Changed(change, norm=nn.BatchNorm2d(12), drop=nn.Dropout())
+
+
+def dropped_by_a_function():
+    """The last output has dropout in training, and no other output is like it."""
+
+    def change(own, maps):
+        last = F.dropout(own.side(maps), 0.1, own.training)
+        return (maps, last) if own.training else last
+
+    return Changed(change, side=nn.Conv2d(12, 12, 1))
+
+
+def with_smaller_output_in_training():
+    return Changed(lambda own, maps: (maps, maps[:, :, ::2, ::2]) if own.training else maps)
+
+
+def checkpointed():
+    """Reentrant gradient checkpoints, as ``with_cp`` of OpenMMLab."""
+
+    def change(own, maps):
+        return checkpoint(own.side, maps, use_reentrant=True)
+
+    return Changed(change, side=nn.Conv2d(12, 12, 1), spare=nn.Conv2d(12, 12, 1))
+
+
+def squeezed():
+    return Changed(lambda own, maps: maps.mean((2, 3), keepdim=True).squeeze())
+
+
+def pooled_without_statistics():
+    norm = nn.BatchNorm1d(12, track_running_stats=False)
+    return Changed(lambda own, maps: own.norm(maps.mean((2, 3))), norm=norm)
+
+
+def hidden_classifier():
+    """A classifier without its last layer, as users cut torchvision's."""
+    head = nn.Sequential(nn.Linear(12, 5), nn.ReLU())
+    return Changed(lambda own, maps: own.classifier(maps.mean((2, 3))), classifier=head)
+
+
+def fixed_norm():
+    return layers(norm=lambda width: nn.GroupNorm(1, width, affine=False))
 
 
 def channels_last():
@@ -170,6 +213,12 @@ class Normalising(nn.Module):
 
 def normalising():
     return Normalising()
+
+
+def normalising_by_one_number():
+    net = Normalising()
+    net.pixel_mean = torch.tensor(0.5).expand(3, 1, 1)
+    return net
 
 
 def with_unused_mean():
