@@ -128,10 +128,8 @@ class UnlabeledImages(BaseDataset):
         if source.lower().endswith(".txt"):
             instead = "a text; `tar cf listed.tar -T LIST` packs the images of a list"
         if instead:
-            raise UserValueError(
-                f"data_root/data_prefix must be {IMAGE_FOLDER}, or a tar file, but {source!r} is "
-                f"{instead}."
-            )
+            rule = f"data_root/data_prefix must be {IMAGE_FOLDER}, or a tar file, but"
+            raise UserValueError(f"{rule} {source!r} is {instead}.")
         return self._index_tars({"": source})
 
     def _find_in_list(self, source: str) -> list[str]:
