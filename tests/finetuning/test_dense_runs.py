@@ -92,7 +92,7 @@ def test_predictions_of_a_detector_with_masks_are_a_coco_file(run_command, photo
     text = predict(tmp_path / "run/epoch_1.pth", photographs, out, log=lambda text: None)
     assert str(out / "predictions.json") in text
     bad = (out / "bad_images.txt").read_text()
-    assert bad.startswith("narrow.png: 3000 x 3 px are too narrow to be resized")
+    assert bad.startswith("narrow.png: 3000 x 3 px cannot be resized")
     content = COCO(str(out / "predictions.json"))
     images = [(image["file_name"], image["width"]) for image in content.dataset["images"]]
     assert images == [("new/0.jpg", WIDTH), ("new/1.jpg", WIDTH)]

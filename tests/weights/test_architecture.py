@@ -151,7 +151,8 @@ class TestPlace:
         assert misfit({}, resnet, str(file)) == ""
 
     def test_our_description_names_the_network(self, resnet, tmp_path):
-        (tmp_path / "w.json").write_text(json.dumps({"backbone": {"type": "ResNet", "depth": 50}}))
+        content = {"backbone": {"type": "ResNet", "depth": 50}, "pixels": {}}
+        (tmp_path / "w.json").write_text(json.dumps(content))
         found = misfit({}, resnet, str(tmp_path / "w.pth"))
         assert found == "w.json says {'type': 'ResNet', 'depth': 50}."
 
