@@ -1,12 +1,11 @@
 import json
-import os
 import re
 from itertools import combinations
 
 import numpy as np
 import pytest
 import torch
-from helpers.datasets.image_folders import CROP, build, folder, greens, names, save
+from helpers.datasets.image_folders import CROP, build, folder, greens, lock_folders, names, save
 from torch.utils.data import DataLoader
 
 from mmssprl.datasets import unlabeled_images
@@ -20,14 +19,7 @@ def read_list(path):
 def test_folders_that_cannot_be_listed(tmp_path, monkeypatch, warnings):
     save(tmp_path / "a.jpg")
     save(tmp_path / "locked" / "b.jpg")
-    scandir = os.scandir
-
-    def refuse(path):
-        if str(path).endswith("locked"):
-            raise PermissionError(13, "Permission denied", path)
-        return scandir(path)
-
-    monkeypatch.setattr(os, "scandir", refuse)
+    lock_folders(monkeypatch)
     assert names(build(tmp_path), tmp_path) == ["a.jpg"]
     (warning,) = warnings
     assert re.search("1 folder below .*locked", warning)

@@ -11,7 +11,7 @@ from mmssprl.system.trusted_modules import import_named
     [
         ("./own/nets.py", "own.nets"),
         ("../nets.py", "nets"),
-        ("/home/user/nets", "home.user.nets"),
+        ("/srv/nets", "srv.nets"),
         ("nets.py", "nets"),
         (r"C:\own\x.py", "own.x"),
         (r"own\x", "own.x"),

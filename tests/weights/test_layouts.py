@@ -197,27 +197,6 @@ def test_a_teacher_that_is_another_network_is_no_average(reader, trunk, tmp_path
         READERS[reader](file)
 
 
-CLASSIFIERS = {
-    "deit_tiny_distilled_patch16_224": "head_dist.weight",
-    "repvit_m0_9": "head.head.l.weight",
-    "caformer_s18": "head.fc.fc2.weight",
-    "inception_resnet_v2": "classif.weight",
-    "pnasnet5large": "last_linear.weight",
-    "volo_d1_224": "aux_head.weight",
-    "efficientvim_m1": "heads.0.weight",
-}
-"""A tensor of the classifier of timm's networks."""
-
-
-@pytest.mark.parametrize(("network", "name"), CLASSIFIERS.items())
-def test_classifiers_of_timm_are_left_out(network, name, tmp_path):
-    listed = timm.get_pretrained_cfg(network).classifier
-    assert name.removesuffix(".weight") in ((listed,) if isinstance(listed, str) else listed)
-    wanted = timm.create_model("test_vit", num_classes=0).state_dict()
-    file = published.save({**wanted, name: torch.ones(5, 2)}, tmp_path / "w.pth")
-    assert_is(start_state(str(file), wanted=wanted), wanted)
-
-
 def test_wanted_names_stay_if_another_project_uses_them_too(trunk, tmp_path):
     own = published.inside("_orig_mod", published.sequential(trunk))
     own = {key.replace("4.", "4._orig_mod.", 1): value for key, value in own.items()}

@@ -73,14 +73,6 @@ def test_coco_files_of_other_tools(tmp_path, write, warning, task):
     assert warning in data.warnings[0]
 
 
-def test_names_of_classes_are_one_line(tmp_path):
-    def edit(content):
-        for category, name in zip(content["categories"], ("disc\r\n", "red\nsquare"), strict=True):
-            category["name"] = name
-
-    assert find_labels(write_flat(tmp_path, edit), "detect").classes == ["red square", "disc"]
-
-
 def test_boxes_with_keypoints_are_read(tmp_path):
     def edit(content):
         for category in content["categories"]:

@@ -1,4 +1,4 @@
-"""Names whose accents are written in two ways: as one character, or as a letter and an accent."""
+"""Names that files spell in several ways: with accents in two forms, or with line breaks."""
 
 import re
 import unicodedata
@@ -140,3 +140,11 @@ def test_folders_of_a_class_in_two_spellings_are_one_class(tmp_path):
     data = find_labels(tmp_path, "classify")
     assert data.classes == [f"{COMPOSED}disc", f"{COMPOSED}square"]
     assert data.count(data.val) == [10, 10]
+
+
+def test_names_of_classes_are_one_line(tmp_path):
+    def edit(content):
+        for category, name in zip(content["categories"], ("disc\r\n", "red\nsquare"), strict=True):
+            category["name"] = name
+
+    assert find_labels(write_flat(tmp_path, edit), "detect").classes == ["red square", "disc"]

@@ -1,9 +1,9 @@
 """Images among labelled ones that no annotation names."""
 
-import os
 import shutil
 
 import pytest
+from helpers.datasets.image_folders import lock_folders
 from helpers.datasets.labelled_folders import (
     write_coco,
     write_flat,
@@ -63,13 +63,6 @@ def test_detection_does_not_learn_from_images_without_an_object(tmp_path):
 def test_folders_that_cannot_be_listed_are_named(tmp_path, monkeypatch):
     root = write_yolo(tmp_path)
     write_image(root / "images/train/locked/1.jpg", 0)
-    scandir = os.scandir
-
-    def refuse(path):
-        if str(path).endswith("locked"):
-            raise PermissionError(13, "Permission denied", path)
-        return scandir(path)
-
-    monkeypatch.setattr(os, "scandir", refuse)
+    lock_folders(monkeypatch)
     first, *_ = find_labels(root, "detect").warnings
     assert first.startswith("1 folder cannot be listed ([Errno 13] Permission denied: ")

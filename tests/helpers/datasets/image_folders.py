@@ -68,3 +68,15 @@ def turned(image, orientation):
     if orientation > 1:
         image = image.transpose(Image.Transpose[ways[orientation - 2]])
     return image, exif
+
+
+def lock_folders(monkeypatch, name="locked"):
+    """Let folders of a name not be listed, as for another user."""
+    scandir = os.scandir
+
+    def refuse(path):
+        if str(path).endswith(name):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
