@@ -39,7 +39,7 @@ def find_usable_images(
     """
     count = len(images)
     end = time.monotonic() + _LOOK_S
-    spread = np.linspace(0, count - 1, min(count, _MOST_OPENED)).astype(int).tolist()
+    spread = _spread(count)
     # A sample of the whole comes first, in case time runs out.
     order = dict.fromkeys([*spread[:: max(1, len(spread) // _SAMPLE)], *spread])
     sides: list[int] = []
@@ -82,6 +82,11 @@ def find_usable_images(
     return int(median(usable[:_SAMPLE])), warnings  # the sample does not depend on the time
 
 
+def _spread(count: int) -> list[int]:
+    """Return up to 2,000 indices, spread over all."""
+    return np.linspace(0, count - 1, min(count, _MOST_OPENED)).astype(int).tolist()
+
+
 def _unlike_photographs(
     images: UnlabeledImages, dark: Sequence[str], num_opened: int
 ) -> Iterator[str]:
@@ -98,8 +103,7 @@ def _unlike_photographs(
 def _label_images(images: UnlabeledImages) -> list[str]:
     """Return the label images of others, by name; [] if they are few, or are photographs."""
     count = len(images)
-    spread = np.linspace(0, count - 1, min(count, _MOST_OPENED)).astype(int).tolist()
-    paths = [images.get_data_info(index)["img_path"] for index in spread]
+    paths = [images.get_data_info(index)["img_path"] for index in _spread(count)]
     likely = [path for path in paths if has_name_of_label_image(path)]
     if len(likely) <= MOST_DARK * len(paths):  # the names of all images take seconds
         return []
