@@ -166,7 +166,7 @@ def test_a_config_of_the_user_s_is_a_row_that_follows_its_changes(compare, monke
     assert [row["lr"] for row in table[:3]] == ["", "0.004", "0.004"]
     against = compare(methods=words, reference=str(own)).report().text()
     assert "against own" in against
-    own.write_text(own.read_text().replace("7", "8"))
+    own.write_text(own.read_text().replace("num_prototypes=7", "num_prototypes=8"))
     del folders[:]
     methods._read.cache_clear()
     compare(methods=words).run()
