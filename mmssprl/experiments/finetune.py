@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ..console.tables import markdown_table
+from ..datasets.labels import find_labels
+from ..datasets.labels.digests import digests_of
 from ..errors import UserValueError
 from ..finetuning.config import check_options, finetune_config
 from ..finetuning.options import FinetuneOptions
@@ -136,11 +138,12 @@ class FineTunings(Experiment[FinetuneRun]):
         self.request = request
 
     def settings(self) -> dict[str, Any]:
-        """Return task, data, rows and options."""
+        """Return task, data, rows and options, with digests."""
         request = self.request
         return {
             "task": request.task,
             "data": str(Path(request.data).resolve()),
+            "contents": digests_of(find_labels(request.data, request.task, measured=False)),
             "weights": {
                 row: digest(row, Source.of(start).file) for row, start in request.rows.items()
             },

@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
@@ -155,6 +156,22 @@ def test_a_table_grows_without_repeating_its_runs(request_, started):
     assert "tiny_backbone, 100 % of the labels, seed 3: failed, stopped" in text
     assert [row[3] for row in cells(text)[2:]] == ["3", "3"]
     assert len(rows(request_.work_dir / "results.csv")) == 6
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (lambda image: image.rename(image.parent.parent / "disc" / "moved.jpeg"), "labels"),
+        (lambda image: image.write_bytes(image.read_bytes() + b"0"), "images"),
+    ],
+)
+def test_changed_data_are_refused_beside_the_scores_of_the_others(change, what, request_, started):
+    call(request_)
+    started.clear()
+    change(next(Path(request_.data).rglob("square/*.jpeg")))
+    with pytest.raises(UserValueError, match=rf"same contents\.{what}, but .* changed since .*dir"):
+        call(request_)
+    assert started == []
 
 
 def test_other_epochs_than_the_tables_are_refused(finished, started):

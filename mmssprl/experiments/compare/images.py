@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from ...datasets.labels.digests import digest_of_sizes
 from ...datasets.labels.groups import hold_out, units_of
 from ...datasets.labels.labelled_images import groups_of
 from ...datasets.multi_label import PRESENT, UNKNOWN
@@ -43,17 +44,20 @@ def read_images(data: Path, split: Split) -> ProbeData:
     return replace(found, train=train, test=found.train.take(held_out, "held-out"))
 
 
-def digests_of(data: ProbeData) -> dict[str, str]:
-    """Return a SHA-256 of the labels to train on, and of the images and labels to test on.
+def digests_of(data: ProbeData) -> dict[str, dict[str, str]]:
+    """Return digests of the labels and of the images' sizes (bytes), of train and of val.
 
     Scores of others do not belong into one table. Runs on other training images are done again, so
     their key names these.
     """
-    train = hashlib.sha256(data.train.labels.numpy().tobytes())
-    test = hashlib.sha256(data.test.labels.numpy().tobytes())
-    test.update(_digest_of_names(data.test.paths).encode())
-    trained_on = f"{data.train.name}-{_digest_of_names(data.train.paths)}"
-    return {trained_on: train.hexdigest()[:16], data.test.name: test.hexdigest()[:16]}
+    test_names = _digest_of_names(data.test.paths)
+    train = f"{data.train.name}-{_digest_of_names(data.train.paths)}"
+    found: dict[str, dict[str, str]] = {"labels": {}, "images": {}}
+    for key, split, names in ((train, data.train, ""), (data.test.name, data.test, test_names)):
+        labels = hashlib.sha256(split.labels.numpy().tobytes() + names.encode())
+        found["labels"][key] = labels.hexdigest()[:16]
+        found["images"][key] = digest_of_sizes(split.paths, data.labelled.root)[:16]
+    return found
 
 
 def _digest_of_names(paths: Sequence[str | Path]) -> str:

@@ -78,10 +78,10 @@ class Comparison(Experiment[PretrainRun]):
         self.setting = CompareSetting(size, data, epochs, batch_size)
         check_configs(self.setting, rows)
 
-        self._labels: dict[str, str] = {}
+        self._digests: dict[str, dict[str, str]] = {}
         if asked.data:
             found = read_images(Path(asked.data), "test")
-            self._labels = digests_of(found)
+            self._digests = digests_of(found)
             log(found.labelled.describe())
             read_masks(asked.data, found, log=log)
 
@@ -89,8 +89,7 @@ class Comparison(Experiment[PretrainRun]):
         """Return size, data, length and batch; the user's own data are named, with digests."""
         data = self.asked.data and str(self.setting.data)
         tune = {"tune": True} if self.asked.tune else {}
-        labels = {"labels": self._labels} if self._labels else {}
-        return {**vars(self.setting), "data": data, **labels, **tune}
+        return {**vars(self.setting), "data": data, **self._digests, **tune}
 
     def plan(self, *, writes: bool = True) -> None:
         """Claim the work dir, draw the scenes, and list the images of the runs if they exist."""

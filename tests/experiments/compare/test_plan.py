@@ -133,6 +133,16 @@ def test_corrected_labels_are_refused_beside_the_scores_of_the_others(compare):
         compare()
 
 
+@pytest.mark.parametrize("split", ["train", "val"])
+def test_images_replaced_under_their_names_are_refused(split, compare):
+    compare()
+    (compare.work_dir / "runs/random-6ep").mkdir(parents=True)
+    image = next(compare.data.glob(f"{split}2014/*.jpg"))
+    image.write_bytes(image.read_bytes() + b"0")
+    with pytest.raises(ValueError, match=rf"same images\.{split}.* it has changed since"):
+        compare()
+
+
 def test_scores_of_other_test_images_are_refused_beside_the_old_ones(compare):
     compare()
     (compare.work_dir / "runs/random-6ep").mkdir(parents=True)
