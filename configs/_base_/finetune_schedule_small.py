@@ -6,6 +6,6 @@ backbone_lr = 0.01
 
 optim_wrapper = dict(
     optimizer=dict(lr=backbone_lr),
-    paramwise_cfg=dict(custom_keys={"head": dict(lr_mult=_base_.head_lr / backbone_lr)}),
+    paramwise_cfg=dict(custom_keys={"head.": dict(lr_mult=_base_.head_lr / backbone_lr)}),
 )
 train_cfg = dict(val_interval=_base_.max_epochs)

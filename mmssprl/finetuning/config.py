@@ -92,7 +92,8 @@ def _set_optimizer(
     of_head = ""
     if "head_lr" in cfg:
         head_lr = max(lr, cfg.head_lr)
-        keys = {"head.": {"lr_mult": head_lr / lr}}
+        # Longer keys win: backbones have layers such as ``conv_head``.
+        keys = {"head.": {"lr_mult": head_lr / lr}, "backbone.": {"lr_mult": 1.0}}
         cfg.optim_wrapper.paramwise_cfg = {"custom_keys": keys, "bypass_duplicate": True}
         of_head = f" (head {head_lr:.3g})"
 

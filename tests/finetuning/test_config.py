@@ -179,11 +179,20 @@ def numbers(task="classify", weights="file.pth", num_images=100, num_gpus=0, **o
 
 def head_lr_of(wrapper):
     """The rate of the head's weights in the optimizer that mmengine builds."""
-    model = torch.nn.ModuleDict({"backbone": torch.nn.Linear(1, 1), "head": torch.nn.Linear(1, 1)})
+    layer = torch.nn.Linear(1, 1)
+    backbone = torch.nn.ModuleDict({"conv_head": torch.nn.Linear(1, 1)})  # as EfficientNet's
+    head = torch.nn.ModuleDict({"fc": layer})
+    model = torch.nn.ModuleDict({"backbone": backbone, "head": head})
     groups = build_optim_wrapper(model, wrapper).optimizer.param_groups
     rates = {id(value): group["lr"] for group in groups for value in group["params"]}
-    assert rates[id(model["backbone"].weight)] == wrapper.optimizer.lr
-    return pytest.approx(rates[id(model["head"].weight)])
+    assert rates[id(backbone["conv_head"].weight)] == wrapper.optimizer.lr
+    return pytest.approx(rates[id(layer.weight)])
+
+
+@pytest.mark.parametrize("config", ["finetune_schedule", "finetune_schedule_small"])
+def test_the_protocol_s_head_has_its_own_rate(config):
+    cfg = Config.fromfile(shipped(f"configs/_base_/{config}.py"))
+    assert head_lr_of(cfg.optim_wrapper) == 0.1
 
 
 @pytest.mark.parametrize(
