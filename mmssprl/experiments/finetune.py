@@ -22,7 +22,7 @@ from .execute import Log, jobs_of_machine
 from .experiment import Experiment
 from .report import Files
 from .run import SETTINGS, Run, RunOutcome, module_command, read_json, run_module
-from .statistics import WELCH, Difference, adjusted_by_holm, estimate, welch
+from .statistics import PAIRED, Difference, adjusted_by_holm, estimate, paired
 
 _INNER = "run"
 """Work dir of the fine-tuning, inside the folder of its run."""
@@ -167,28 +167,31 @@ class FineTunings(Experiment[FinetuneRun]):
 def format_table(results: Mapping[FinetuneRun, Mapping[str, Any]], reference: str) -> str:
     """Return a table in Markdown; the first of a run's values is the main score."""
     metric = next(iter(next(iter(results.values()), {})), "score")
-    groups: dict[tuple[float, str], list[Mapping[str, Any]]] = {}
+    groups: dict[tuple[float, str], dict[int, Mapping[str, Any]]] = {}
     for run in sorted(results, key=lambda run: run.share):
-        groups.setdefault((run.share, run.row), []).append(results[run])
+        groups.setdefault((run.share, run.row), {})[run.seed] = results[run]
 
-    scores: dict[tuple[float, str], list[float]] = {}
+    scores: dict[tuple[float, str], dict[int, float]] = {}
     for group, runs in groups.items():
-        scores[group] = [values[metric] for values in runs]
+        scores[group] = {seed: values[metric] for seed, values in runs.items()}
     differences: dict[tuple[float, str], Difference] = {}
-    for (share, row), values in scores.items():
-        if row != reference and (share, reference) in scores:
-            differences[share, row] = Difference(*welch(values, scores[share, reference]))
+    for (share, row), own in scores.items():
+        other = scores.get((share, reference), {})
+        both = sorted(own.keys() & other.keys())
+        if row != reference and both:
+            found = paired([own[seed] for seed in both], [other[seed] for seed in both])
+            differences[share, row] = Difference(*found)
     against = adjusted_by_holm(differences)
 
     lines = []
     for (share, row), runs in groups.items():
-        num_train = max(values["num_train"] for values in runs)
-        mean = estimate(scores[share, row]).text()
-        found = against.get((share, row))
+        num_train = max(values["num_train"] for values in runs.values())
+        mean = estimate([*scores[share, row].values()]).text()
+        difference = against.get((share, row))
         cells = [row, f"{100 * share:g} %", f"{num_train:,}", str(len(runs)), mean]
-        lines.append([*cells, *(found.cells if found else ("", "", ""))])
+        lines.append([*cells, *(difference.cells if difference else ("", "", ""))])
     heads = ["weights", "labels", "images", "seeds", f"{metric} %", f"against {reference}"]
-    return f"{markdown_table([*heads, 'p (Holm)', ''], lines)}\n\n{_NOTE}\n{WELCH}\n"
+    return f"{markdown_table([*heads, 'p (Holm)', ''], lines)}\n\n{_NOTE}\n{PAIRED}\n"
 
 
 def train_one(folder: Path) -> None:

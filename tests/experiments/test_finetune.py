@@ -117,9 +117,17 @@ def test_the_table_has_differences_from_the_file(finished):
     assert table["random", "100 %"][5].startswith("-18.0 ± ")
     assert table["random", "100 %"][7] == "worse"
     # Both shares have the same difference: of two in one table Holm doubles the p.
-    p = stats.ttest_ind([*RANDOM.values()], [*FILE.values()], equal_var=False).pvalue
+    p = stats.ttest_rel([*RANDOM.values()], [*FILE.values()]).pvalue
     assert table["random", "50 %"][6] == f"{2 * p:.3f}"
     assert table["tiny_backbone", "50 %"][5:] == ["", "", ""]
+
+
+def test_only_seeds_of_both_rows_are_compared(request_, started, monkeypatch):
+    monkeypatch.delitem(RANDOM, 0)  # its run fails
+    failed, text = call(replace(request_, shares=[1.0]))
+    assert failed == 1
+    [difference] = [row[5] for row in cells(text) if row[0] == "random"]
+    assert difference.startswith("-17.0 ± ")  # of seeds 1 and 2
 
 
 def test_each_run_is_a_row_of_the_results(finished):

@@ -1,7 +1,7 @@
 import pytest
 from scipy import stats
 
-from mmssprl.experiments.statistics import compare_all, estimate, holm, welch
+from mmssprl.experiments.statistics import compare_all, estimate, holm, paired, welch
 
 A = [30.1, 28.4, 31.7, 29.9, 30.8]
 
@@ -20,6 +20,23 @@ def test_differences_are_welchs():
 
 
 @pytest.mark.filterwarnings("error")
+def test_paired_differences_are_of_each_seed():
+    values, reference = [31.0, 25.0, 28.5, 40.0], [30.0, 23.0, 28.0, 38.0]
+    found, p = paired(values, reference)
+    own = stats.ttest_rel(values, reference)
+    low, high = own.confidence_interval()
+    assert found.mean == pytest.approx(1.375)
+    assert found.interval == pytest.approx((low, high))
+    assert p == pytest.approx(own.pvalue)
+
+
+def test_paired_differences_of_one_seed_or_without_a_spread():
+    found, p = paired([2.0], [1.0])
+    assert (found.mean, found.half_width, p) == (1.0, None, None)
+    assert paired([2.0, 3.0], [1.0, 2.0])[1] == 0
+    assert paired([2.0, 3.0], [2.0, 3.0])[1] == 1
+
+
 def test_differences_of_one_seed_or_without_a_spread():
     difference, p = welch(A, [28.0])
     assert difference.mean == pytest.approx(2.18)
