@@ -28,7 +28,16 @@ from .data import LabelledSplit, ProbeData, find_probe_data, read_masks
 from .halves import score_halves
 from .intervals import Scored, half_widths
 from .linear import score_features
-from .probe_file import START, TRAINED, Probe, best_of, probe_line, read_probes, write_probes
+from .probe_file import (
+    LOST,
+    START,
+    TRAINED,
+    Probe,
+    best_of,
+    probe_line,
+    read_probes,
+    write_probes,
+)
 
 MOST_IMAGES = 1000  # maximum number of images of each split
 _NUM_FOLDS = 2
@@ -87,8 +96,7 @@ class ProbeHook(Hook):
             return
 
         if runner.iter:
-            # Probes after the checkpoint are made again.
-            self.probes = [p for p in read_probes(self._file) if p.epoch <= runner.epoch]
+            self._resume(runner.epoch)
             if self._start_file.is_file():
                 self._start = Scored(**read_checkpoint(self._start_file))
             return
@@ -103,6 +111,14 @@ class ProbeHook(Hook):
                 continue
             self._probe(runner, 0, name, model)
 
+    def _resume(self, epoch: int) -> None:
+        """Read the probes up to an epoch; later ones are made again."""
+        found = read_probes(self._file)
+        self.probes = [probe for probe in found if probe.epoch <= epoch]
+        best = best_of(found)
+        if best and best.epoch > epoch:  # its weights are in the file of the best ones
+            self.probes = [p._replace(weights=LOST) if p.epoch else p for p in self.probes]
+
     def after_train_epoch(self, runner: Runner) -> None:
         """Score this epoch's weights if a probe is due."""
         epoch = runner.epoch + 1
@@ -115,21 +131,23 @@ class ProbeHook(Hook):
 
     def after_train(self, runner: Runner) -> None:
         """Log which weights were the best."""
-        if is_main_process() and any(probe.epoch for probe in self.probes):
+        best = best_of(self.probes)
+        if is_main_process() and best:
             before = [probe for probe in self.probes if probe.epoch == 0]
-            best = probe_line([*before, best_of(self.probes)])
-            _log(runner, f"Best: {best}; its weights: {backbone_file(runner, 'best').name}")
+            line = probe_line([*before, best])
+            _log(runner, f"Best: {line}; its weights: {backbone_file(runner, 'best').name}")
 
     def _probe(self, runner: Runner, epoch: int, weights: str, model: FeatureBackbone) -> None:
         # Every loader draws a seed from the global generator.
         with torch.random.fork_rng(devices=[]):
             scores, of_images = self._score(runner, model)
-        if not self.probes:
+        if not (epoch or self.probes):
             self._start = of_images
             with whole_file(self._start_file, "wb") as file:
                 torch.save(of_images._asdict(), file)
         interval = None
-        if epoch and self._start:
+        has_start = self.probes and not self.probes[0].epoch
+        if epoch and has_start and self._start:
             [interval] = half_widths([of_images], self._start)
         probe = scores._replace(epoch=epoch, weights=weights, interval=interval)
         self.probes.append(probe)

@@ -52,7 +52,8 @@ def _average_precision(scores: Tensor, labels: Tensor, counts: Tensor) -> Tensor
 def half_widths(others: Sequence[Scored], start: Scored) -> list[float | None]:
     """Return half a 95 % interval of the difference of each to the start, by a paired bootstrap.
 
-    None if the images differ, because one has become unreadable, or above 10 million scores.
+    None if the images or labels differ, because one has become unreadable or was corrected, or
+    above 10 million scores.
     """
     if not others or start.values.numel() > _MOST_SCORES:
         return [None] * len(others)
@@ -64,8 +65,14 @@ def half_widths(others: Sequence[Scored], start: Scored) -> list[float | None]:
     widths = []
     for other in others:
         width = None
-        if other.values.shape == start.values.shape:
+        if _has_same_images(other, start):
             differences = other.means(counts) - of_start
             width = _NORMAL * differences[differences.isfinite()].std().item()
         widths.append(width)
     return widths
+
+
+def _has_same_images(one: Scored, other: Scored) -> bool:
+    if one.labels is not None and other.labels is not None:
+        return torch.equal(one.labels, other.labels)
+    return one.values.shape == other.values.shape

@@ -19,6 +19,8 @@ from ..weights import RANDOM, SUPERVISED, Source, timm_network, with_network
 
 START = "start"  # weights of a file
 TRAINED = "trained"
+LOST = "lost"
+"""Trained weights of a resumed run that are in no file: later ones, now dropped, took their place."""
 _NAMES = {START: "before the training", RANDOM: "random weights", SUPERVISED: "supervised"}
 
 
@@ -28,8 +30,8 @@ class Probe(NamedTuple):
     Attributes:
         epoch: Epochs done; 0 before the training.
         linear_mAP: In [0, 1]; None without labels.
-        weights: TRAINED after an epoch; before the training START, RANDOM or SUPERVISED. The first
-            line has the initial weights, other lines of epoch 0 are for comparison.
+        weights: TRAINED or LOST after an epoch; before the training START, RANDOM or SUPERVISED. The
+            first line has the initial weights, other lines of epoch 0 are for comparison.
         mIoU: Of a dense probe in [0, 1], if the images have masks.
         other_half: Without labels: share of images where the left half is nearest to its right one.
         interval: Half a 95 % interval of the gain in ``score`` over the start; None of the start.
@@ -88,9 +90,10 @@ def ends_of(probes: Sequence[Probe]) -> tuple[Probe, Probe]:
     return own[0], own[-1]
 
 
-def best_of(probes: Sequence[Probe]) -> Probe:
-    """Return the probe of trained weights with the highest score."""
-    return max((probe for probe in probes if probe.epoch), key=lambda probe: probe.score)
+def best_of(probes: Sequence[Probe]) -> Probe | None:
+    """Return the probe of trained weights with the highest score, without LOST ones."""
+    kept = [probe for probe in probes if probe.epoch and probe.weights != LOST]
+    return max(kept, key=lambda probe: probe.score, default=None)
 
 
 WORSE_THAN_RANDOM = (
@@ -124,8 +127,8 @@ def propose(weights: Path, cfg: Config) -> Proposal:
         return Proposal(str(weights), is_worth=True)
 
     best = best_of(probes)
-    if best.interval is not None and best.score - best.interval > first.score:
-        name = weights.name.replace("_backbone", "_best_backbone")
+    if best and best.interval is not None and best.score - best.interval > first.score:
+        name = f"{Path(cfg.filename).stem}_best_backbone.pth"  # as ``backbone_file``
         return Proposal(str(weights.with_name(name)), is_worth=True)
 
     if last.score + last.interval < first.score:

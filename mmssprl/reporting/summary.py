@@ -72,7 +72,9 @@ def verdict(run: PretrainingRun) -> Answer:
             return _worse(run, words)
         words.append(f"The last probe gains {gain:.1f} ± {margin:.1f} points of {last.measure}.")
     elif last.epoch:
-        scores = f"{last.measure} {percent(last.score)}, {percent(start.score)} before the training"
+        scores = f"{last.measure} {percent(last.score)}"
+        if start.epoch == 0:  # probe.csv can have been moved away before a run was resumed
+            scores += f", {percent(start.score)} before the training"
         words.append(f"The last probe: {scores}; {ALONE}.")
     elif not run.probes:
         words.append("Only labels tell how good the features are: see the command probe below.")

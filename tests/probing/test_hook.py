@@ -14,7 +14,7 @@ from mmssprl.probing import ProbeHook, probe
 from mmssprl.probing import hook as probe_hook
 from mmssprl.probing.hook import Probe, weights_before
 from mmssprl.probing.linear_classifier import fit_grouped_probe
-from mmssprl.probing.probe_file import read_probes
+from mmssprl.probing.probe_file import LOST, best_of, read_probes, write_probes
 from mmssprl.weights import load_network
 
 
@@ -112,6 +112,34 @@ def resumed(data, work_dir, epochs, **options):
     hook = ProbeHook(str(data), **options)
     hook.before_train(SimpleNamespace(work_dir=work_dir, iter=3, epoch=0, max_epochs=epochs))
     return hook
+
+
+@pytest.mark.parametrize(("epoch", "weights"), [(2, "lost"), (3, "trained")])
+def test_a_run_resumed_before_its_best_probe_has_no_best_weights(epoch, weights, data, tmp_path):
+    scores = [Probe(0, 0.1, "random"), Probe(1, 0.3), Probe(2, 0.2), Probe(3, 0.4)]
+    write_probes(tmp_path / "probe.csv", scores)
+    hook = ProbeHook(str(data))
+    hook.before_train(SimpleNamespace(work_dir=tmp_path, iter=9, epoch=epoch, max_epochs=5))
+    assert {probe.weights for probe in hook.probes if probe.epoch} == {weights}
+    assert [probe.epoch for probe in hook.probes] == [*range(epoch + 1)]
+
+
+def test_lost_weights_are_not_the_best_ones():
+    probes = [Probe(0, 0.1, "random"), Probe(1, 0.4, LOST)]
+    assert best_of(probes) is None
+    assert best_of([*probes, Probe(2, 0.2)]).epoch == 2
+
+
+def test_a_run_without_the_probe_of_its_start_has_no_gain(data, tmp_path):
+    """probe.csv was moved away, as the message about a damaged one says."""
+    train(data, tmp_path, {"interval": 1}, max_epochs=1)
+    start = (tmp_path / "probe_start.pt").read_bytes()
+    (tmp_path / "probe.csv").unlink()
+    overrides = {"max_epochs": 2, "resume": True, "load_from": str(tmp_path / "epoch_1.pth")}
+    train(data, tmp_path, {"interval": 1}, **overrides)
+    [probe] = read_probes(tmp_path / "probe.csv")
+    assert (probe.epoch, probe.interval) == (2, None)
+    assert (tmp_path / "probe_start.pt").read_bytes() == start
 
 
 def test_a_resumed_run_keeps_its_probes(data, tmp_path):

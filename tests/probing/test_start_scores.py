@@ -62,6 +62,12 @@ def test_the_interval_of_hits_is_that_of_their_paired_differences():
     assert half_widths([Scored(now)], Scored(start[1:])) == [None]
 
 
+def test_scores_of_corrected_labels_have_no_interval():
+    scores = torch.rand(8, 2)
+    labels = torch.tensor([[1, 0], [0, 1]] * 4)
+    assert half_widths([Scored(scores, labels.flip(0))], Scored(scores, labels)) == [None]
+
+
 class Spoil(Hook):
     """Makes all features alike after an epoch."""
 
@@ -178,7 +184,9 @@ def of_start(kind, folder):
         "random": ({"model": {"backbone": resnet}}, None),
         "a function's random": ({"model": {"backbone": OWN}}, None),
     }[kind]
-    return Config(cfg), start
+    config = folder / "run.py"
+    config.touch()
+    return Config(cfg, filename=config), start
 
 
 KINDS = ("file", "timm's file", "timm", "supervised", "own", "random", "a function's random")
