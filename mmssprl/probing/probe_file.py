@@ -20,7 +20,7 @@ from ..weights import RANDOM, SUPERVISED, Source, timm_network, with_network
 START = "start"  # weights of a file
 TRAINED = "trained"
 LOST = "lost"
-"""Trained weights of a resumed run that are in no file: later ones, now dropped, took their place."""
+"""Trained weights that are in no file: later ones, dropped by a resumed run, took their place."""
 _NAMES = {START: "before the training", RANDOM: "random weights", SUPERVISED: "supervised"}
 
 
@@ -30,8 +30,8 @@ class Probe(NamedTuple):
     Attributes:
         epoch: Epochs done; 0 before the training.
         linear_mAP: In [0, 1]; None without labels.
-        weights: TRAINED or LOST after an epoch; before the training START, RANDOM or SUPERVISED. The
-            first line has the initial weights, other lines of epoch 0 are for comparison.
+        weights: TRAINED or LOST after an epoch; before the training START, RANDOM or SUPERVISED.
+            The first line has the initial weights, other lines of epoch 0 are for comparison.
         mIoU: Of a dense probe in [0, 1], if the images have masks.
         other_half: Without labels: share of images where the left half is nearest to its right one.
         interval: Half a 95 % interval of the gain in ``score`` over the start; None of the start.

@@ -74,10 +74,10 @@ def stopped(trained, tmp_path_factory):
         return Page(write_report(run))
 
 
-def test_a_stopped_run_takes_its_newest_checkpoint(stopped):
+def test_a_stopped_run_proposes_the_weights_of_its_best_probe(stopped):
     assert "stopped before its end" in stopped.text("summary")
     assert "mmssprl pretrain " in stopped.commands[0]
-    assert any("probe epoch_3.pth " in line for line in stopped.commands)
+    assert any("probe ssprl_timm-test_resnet_best_backbone.pth " in line for line in stopped.commands)
 
 
 def test_a_part_of_many_images_is_searched(stopped):
