@@ -77,7 +77,8 @@ def stopped(trained, tmp_path_factory):
 def test_a_stopped_run_proposes_the_weights_of_its_best_probe(stopped):
     assert "stopped before its end" in stopped.text("summary")
     assert "mmssprl pretrain " in stopped.commands[0]
-    assert any("probe ssprl_timm-test_resnet_best_backbone.pth " in line for line in stopped.commands)
+    name = "ssprl_timm-test_resnet_best_backbone.pth"
+    assert any(f"probe {name} " in line for line in stopped.commands)
 
 
 def test_a_part_of_many_images_is_searched(stopped):
