@@ -2,8 +2,8 @@
 
     python docs/results/distillation/what_to_do.py
 
-A row appears once its runs on the test images are in the CSV file: frozen and continued weights are
-rows `frozen`, `frozen-224px` and `anchored` of results.csv.
+A row appears once its runs on the test images are in the CSV file: Lite0's are rows `frozen`
+and `anchored` of results.csv, the others are in deployed/.
 """
 
 import csv
@@ -14,15 +14,13 @@ from mmssprl.console.tables import markdown_table
 from mmssprl.experiments.statistics import estimate
 
 HERE = Path(__file__).parent
-PHOTOS = HERE.parent / "photos" / "results.csv"
 OWN = HERE / "results.csv"
 TUNED = HERE.parent / "deployed" / "results.csv"
 SHARES = ("10 %", "100 %")
 COLUMNS = (
-    *("start", "network", "fine-tuned, 10 % of the labels", "fine-tuned, all", "linear"),
-    *("seeds", "epochs", "CPU s", "made by", "on your photographs"),
+    *("network", "start", "fine-tuned, 10 % of the labels", "fine-tuned, all", "linear"),
+    *("seeds", "epochs", "CPU min", "made by", "on your photographs"),
 )
-NARROW = "narrow ResNet-18"
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ class Row:
 
     title: str
     network: str  # that is scored
-    made_by: str  # mmssprl's command
+    made_by: str  # command
     yours: str  # command that does the same on a user's photographs
     file: Path
     key: dict[str, str]  # values that name its runs in the file
@@ -43,16 +41,15 @@ class Row:
         if not runs:
             return []
 
-        # results.csv of this page is in percent already.
-        percent = 100 if self.file == PHOTOS else 1
-        scores = [percent * float(run["mAP"]) for run in runs]
+        scores = [float(run["mAP"]) for run in runs]
         [epochs] = {run["epochs"] for run in runs}
-        seconds = [float(run["seconds"]) for run in runs]
-        spent = f"{min(seconds):.0f} to {max(seconds):.0f}" if max(seconds) else ""
+        spent_in = "pretraining_s" if self.file == TUNED else "seconds"
+        seconds = [float(run[spent_in]) for run in runs]
+        spent = f"{min(seconds) / 60:.0f}" if max(seconds) else ""
         commands = [f"`{typed}`" if typed else "" for typed in (self.made_by, self.yours)]
         mean = estimate(scores).text()
         linear = [mean, str(len(runs)), epochs, spent]
-        return [self.title, self.network, *self.tuned_cells(), *linear, *commands]
+        return [self.network, self.title, *self.tuned_cells(), *linear, *commands]
 
     def tuned_cells(self) -> list[str]:
         """Return the mAP after fine-tuning with each share of the labels, with its seeds."""
@@ -70,48 +67,53 @@ def rows_with(file: Path, key: dict[str, str]) -> list[dict[str, str]]:
         return [run for run in csv.DictReader(opened) if key.items() <= run.items()]
 
 
-def of_compare(title: str, method: str, yours: str) -> Row:
-    """Return a row of ``compare`` in photos/."""
-    made_by = f"mmssprl compare --methods {method}"
-    key = {"budget": "time", "method": method}
-    return Row(title, NARROW, made_by, yours, PHOTOS, key, {"network": "narrow", "row": method})
+def of_deployed(network: str, row: str) -> Row:
+    """Return a row of deployed/."""
+    name, backbone = NETWORKS[network]
+    title, options = STARTS[row]
+    key = {"network": network, "row": row}
+    made_by = f"deployed/runs.py --networks {network}"
+    yours = "" if row == "random" else f"mmssprl pretrain photos/{backbone}{options}"
+    return Row(title, name, made_by, yours, TUNED, {**key, "measure": "linear"}, key)
 
 
-def of_rows(
-    title: str, network: str, row: str, yours: str, tuned: dict[str, str] | None = None
-) -> Row:
-    """Return a row of rows.yaml."""
+def of_lite0(title: str, row: str, yours: str, tuned: str) -> Row:
+    """Return a row of rows.yaml of Lite0, and its name in deployed/."""
     key = {"split": "test", "row": row}
     made_by = f"mmssprl compare --methods rows.yaml:{row}"
-    if row == "frozen-224px":
-        made_by = "mmssprl probe lite:lite0 COREL5K --image-px 224"
-    return Row(title, network, made_by, yours, OWN, key, tuned or {})
+    of_tuned = {"network": "lite0", "row": tuned} if tuned else {}
+    return Row(title, "Lite0", made_by, yours, OWN, key, of_tuned)
 
 
+NETWORKS = {
+    "resnet18": ("ResNet-18", " --backbone resnet18"),
+    "mobilenetv3": ("MobileNetV3-small", " --backbone timm/mobilenetv3_small_100"),
+    "narrow": ("narrow ResNet-18", ""),
+}
+"""Names, and the options of `pretrain`."""
+_TAUGHT = ("a teacher's released weights", " --teacher timm/NAME")
+STARTS = {
+    "random": ("random weights", ""),
+    "swav-small": ("from scratch", ""),
+    "distill": _TAUGHT,
+    "cells": _TAUGHT,
+}
 ROWS = (
-    of_compare("random weights, not trained", "random", ""),
-    of_rows(
-        "released weights",
-        "Lite0",
-        "frozen",
-        "mmssprl embed timm/NAME photos/ photos.npz",
-        {"network": "lite0", "row": "start"},
-    ),
-    of_rows("the same, images of 224 px", "Lite0", "frozen-224px", ""),
-    of_compare("from scratch", "swav-small", "mmssprl pretrain photos/"),
-    of_rows(
+    of_deployed("resnet18", "random"),
+    of_deployed("resnet18", "swav-small"),
+    of_deployed("resnet18", "distill"),
+    of_deployed("mobilenetv3", "random"),
+    of_deployed("mobilenetv3", "swav-small"),
+    of_deployed("mobilenetv3", "distill"),
+    of_deployed("narrow", "random"),
+    of_deployed("narrow", "swav-small"),
+    of_deployed("narrow", "cells"),
+    of_lite0("released weights", "frozen", "mmssprl embed timm/NAME photos/ photos.npz", "start"),
+    of_lite0(
         "released weights, continued",
-        "Lite0",
         "anchored",
         "mmssprl pretrain photos/ --weights timm/NAME",
-        {"network": "lite0", "row": "anchored"},
-    ),
-    of_rows(
-        "released weights as the teacher",
-        NARROW,
-        "cells",
-        "mmssprl pretrain photos/ --teacher timm/NAME",
-        {"network": "narrow", "row": "cells"},
+        "anchored",
     ),
 )
 
@@ -119,7 +121,7 @@ ROWS = (
 def table() -> str:
     """Return the table in Markdown, without rows that have no runs yet."""
     lines = [row.cells() for row in ROWS]
-    return markdown_table(COLUMNS, [line for line in lines if line]) + "\n"
+    return markdown_table(COLUMNS, [line for line in lines if line], num_left=2) + "\n"
 
 
 if __name__ == "__main__":
