@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..datasets.labels import LabelledData, LabelledImage
+from ..datasets.labels.object_masks import rectangle
 from ..system.outputs import write_whole
 
 
@@ -24,6 +25,7 @@ def write_labels(data: LabelledData, folder: Path, task: str) -> None:
 
 
 def _coco(data: LabelledData, images: Sequence[LabelledImage]) -> dict[str, Any]:
+    has_masks = data.has_masks
     listed: list[dict[str, Any]] = []
     annotations: list[dict[str, Any]] = []
     for number, image in enumerate(images, start=1):
@@ -38,6 +40,8 @@ def _coco(data: LabelledData, images: Sequence[LabelledImage]) -> dict[str, Any]
                 entry.update(bbox=list(thing.box), area=thing.box[2] * thing.box[3])
             if thing.segmentation:
                 entry["segmentation"] = thing.segmentation
+            elif has_masks and thing.box is not None:  # of a crowd; mmdet needs a mask of each
+                entry["segmentation"] = [rectangle(*thing.box)]
             annotations.append(entry)
     return {
         "images": listed,
