@@ -5,7 +5,15 @@ import json
 import numpy as np
 import pytest
 import torch
-from helpers.datasets.labelled_folders import HEIGHT, WIDTH, box_of, write_coco
+from helpers.datasets.labelled_folders import (
+    HEIGHT,
+    WIDTH,
+    box_of,
+    write_coco,
+    write_masks,
+    write_voc,
+    write_yolo,
+)
 from mmengine.config import Config
 from mmengine.evaluator import Evaluator
 from mmengine.registry import DefaultScope
@@ -13,9 +21,12 @@ from mmengine.structures import InstanceData
 
 from mmssprl.config.shipped import shipped
 from mmssprl.datasets.labels import find_labels
-from mmssprl.finetuning.config import set_label_files
+from mmssprl.finetuning.config import finetune_config, set_label_files
 from mmssprl.finetuning.label_files import write_labels
+from mmssprl.finetuning.options import FinetuneOptions
 from mmssprl.finetuning.tasks import TASKS
+from mmssprl.probing import find_probe_data
+from mmssprl.registry import DATASETS as OWN_DATASETS
 
 
 def with_bare_crowds(root):
@@ -42,6 +53,42 @@ def bare_crowds(tmp_path):
     write_labels(data, tmp_path / "labels", "detect")
     set_label_files(cfg, tmp_path / "labels")
     return task, data, cfg
+
+
+def write_difficult(root):
+    """VOC where the first image and the last one show difficult objects, next to others or not."""
+    write_voc(root, num_images=8, num_val=4)
+    for name in ("img_000", "img_007"):
+        path = root / "Annotations" / f"{name}.xml"
+        hard = "</name><difficult>1</difficult>"
+        path.write_text(path.read_text().replace("</name>", hard))
+    again = (root / "Annotations/img_002.xml").read_text().replace("disc", "square", 1)
+    hard = again.replace("</name>", "</name><difficult>1</difficult>", 1)
+    (root / "Annotations/img_002.xml").write_text(hard)
+    return root
+
+
+@pytest.mark.parametrize("write", [write_difficult, write_coco, write_yolo, write_masks])
+def test_a_classifier_is_trained_and_scored_on_the_labels_of_probe(write, tmp_path, monkeypatch):
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    root = write(tmp_path / "data")
+    data = find_labels(root, "classify")
+    cfg, _ = finetune_config("random", data, "classify", FinetuneOptions(image_px=32))
+    write_labels(data, tmp_path / "labels", "classify")
+    set_label_files(cfg, tmp_path / "labels")
+    probed = find_probe_data(root)
+    has_unknown = False
+    for split, expected in (("train", probed.train), ("val", probed.test), ("test", probed.test)):
+        dataset = OWN_DATASETS.build(cfg[f"{split}_dataloader"].dataset)
+        samples = [dataset[index]["data_samples"] for index in range(len(dataset))]
+        assert [sample.img_path for sample in samples] == expected.paths
+        scores = torch.stack([sample.gt_score for sample in samples])
+        assert torch.equal(scores, expected.labels.float())
+        has_unknown |= bool((scores < 0).any())
+        of_split = split.replace("test", "val")
+        shown = (expected.labels == 1).sum(0).tolist()
+        assert cfg.finetuning.of_class[of_split] == shown
+    assert has_unknown == (write is write_difficult)
 
 
 @pytest.mark.full

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ...console.tables import csv_table
 from ...datasets.labels import LabelledData
+from ...datasets.multi_label import ABSENT
 from ...drawing.named_boxes import captioned
 from ...drawing.style import INK, WRONG
 from ...probing.measures import mean_average_precision
@@ -97,7 +98,10 @@ class Classify(Task):
         if "gt_label" in sample:
             labels = sample.gt_label.tolist()
             names = ", ".join(self.classes[index] for index in labels)
-            colour = INK if best[0] in labels else WRONG
+            is_wrong = best[0] not in labels
+            if "gt_score" in sample:  # of several labels, some of them unknown
+                is_wrong = bool(sample.gt_score[best[0]] == ABSENT)
+            colour = WRONG if is_wrong else INK
             lines = [(f"labels: {names or 'none'}", INK), (f"found: {found}", colour)]
         return captioned(resized(picture), lines)
 
