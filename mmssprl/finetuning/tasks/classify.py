@@ -62,6 +62,8 @@ class Classify(Task):
             else:
                 pipeline[1].scale = round(image_px * _RESIZE_RATIO)
                 pipeline[2].crop_size = image_px
+                first, *rest = pipeline
+                loader.dataset.pipeline = [first, {"type": "mmssprl.CutEnds"}, *rest]
 
     def read(self, sample: Any) -> NDArray[np.float32]:
         """Return the scores (K,)."""
