@@ -45,5 +45,5 @@ of_one_label = dict(
     ),
     evaluator=dict(type="Accuracy", topk=(1,)),
 )
-of_many_labels = dict(dataset=dict(type="CocoMultiLabel"))
+of_many_labels = dict(dataset=dict(type="MultiLabelTargetDataset"))
 head_lr = _base_.frozen_lr  # a new layer needs a higher rate than trained weights

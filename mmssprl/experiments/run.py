@@ -15,6 +15,7 @@ from typing import Any
 from ..console.messages import message_for_user
 from ..console.quiet import quiet_console
 from ..errors import UserRuntimeError
+from ..system.environment import CORES_VARIABLE
 from ..system.openmp import IDLE_THREADS_YIELD
 from ..system.outputs import write_whole
 from ..system.stopping import EXPERIMENT_VARIABLE, end_with_experiment
@@ -154,6 +155,7 @@ class Run:
             **IDLE_THREADS_YIELD,
             **os.environ,
             "OMP_NUM_THREADS": str(threads),
+            CORES_VARIABLE: str(threads),
             EXPERIMENT_VARIABLE: str(os.getpid()),
         }
         if gpus:

@@ -15,6 +15,7 @@ from mmengine.config import Config
 from torch import Tensor, nn
 from torchvision.transforms import v2
 
+from ..datasets.long_images import middle
 from ..errors import UserValueError, called
 from ..functional.pooling import pool
 from ..pixels import IMAGENET_MEAN, IMAGENET_STD, Normalisation, Pixels
@@ -195,4 +196,4 @@ def image_transform(model: FeatureBackbone) -> v2.Transform:
     colours = v2.RGB() if model.pixels is None else to_float
     cut = [v2.Resize([round(px * RESIZE_RATIO)], antialias=True), v2.CenterCrop([px, px])]
     normalise = [to_float, v2.Normalize(model.mean, model.std), v2.ToPureTensor()]
-    return v2.Compose([v2.ToImage(), colours, *cut, *normalise])
+    return v2.Compose([v2.ToImage(), colours, v2.Lambda(middle), *cut, *normalise])

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torchvision.transforms.v2 import functional as transforms
 
+from ..datasets.long_images import middle
 from ..pyramid import PyramidLevel
 from .backbone import RESIZE_RATIO
 
@@ -33,7 +34,8 @@ class Crops:
 
     def cut(self, image: Tensor) -> list[Tensor]:
         """Cut an image (3, H, W) into uint8 (1, 3, px, px), then (M_s, 3, px, px) per scale."""
-        whole = transforms.resize(image, [round(self.image_px * RESIZE_RATIO)], antialias=True)
+        whole = middle(image)
+        whole = transforms.resize(whole, [round(self.image_px * RESIZE_RATIO)], antialias=True)
         crops = [transforms.center_crop(whole, [self.image_px, self.image_px])[None]]
         for level in self.levels:
             px = level.patch_px

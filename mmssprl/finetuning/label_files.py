@@ -1,6 +1,6 @@
 """Write the labels of a run into its work dir, for OpenMMLab's data sets and other tools.
 
-Objects are in COCO's format; one label or one mask per image is in mmengine's.
+Objects of detection are in COCO's format; classes and masks of images are in mmengine's.
 """
 
 import json
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..datasets.labels import LabelledData, LabelledImage
+from ..datasets.labels.object_masks import rectangle
 from ..system.outputs import write_whole
 
 
@@ -18,12 +19,12 @@ def write_labels(data: LabelledData, folder: Path, task: str) -> None:
     """Write train.json and val.json into a folder, with paths relative to the data's root."""
     folder.mkdir(parents=True, exist_ok=True)
     for split, images in (("train", data.train), ("val", data.val)):
-        is_coco = task != "segment" and images[0].label is None
-        content = _coco(data, images) if is_coco else _data_list(data, images)
+        content = _coco(data, images) if task == "detect" else _data_list(data, images, task)
         write_whole(folder / f"{split}.json", json.dumps(content))
 
 
 def _coco(data: LabelledData, images: Sequence[LabelledImage]) -> dict[str, Any]:
+    has_masks = data.has_masks
     listed: list[dict[str, Any]] = []
     annotations: list[dict[str, Any]] = []
     for number, image in enumerate(images, start=1):
@@ -38,6 +39,8 @@ def _coco(data: LabelledData, images: Sequence[LabelledImage]) -> dict[str, Any]
                 entry.update(bbox=list(thing.box), area=thing.box[2] * thing.box[3])
             if thing.segmentation:
                 entry["segmentation"] = thing.segmentation
+            elif has_masks and thing.box is not None:  # of a crowd; mmdet needs a mask of each
+                entry["segmentation"] = [rectangle(*thing.box)]
             annotations.append(entry)
     return {
         "images": listed,
@@ -46,20 +49,23 @@ def _coco(data: LabelledData, images: Sequence[LabelledImage]) -> dict[str, Any]
     }
 
 
-def _data_list(data: LabelledData, images: Sequence[LabelledImage]) -> dict[str, Any]:
+def _data_list(data: LabelledData, images: Sequence[LabelledImage], task: str) -> dict[str, Any]:
     items = []
     for image in images:
         item: dict[str, Any] = {"img_path": os.path.relpath(image.path, data.root)}
         item.update(width=image.size[0], height=image.size[1])
         if image.label is not None:
             item["gt_label"] = image.label
-        if image.mask is not None:
+        elif task == "classify":  # as MultiLabelTargetDataset reads it
+            item["gt_label"] = sorted(image.known)
+            item["gt_unknown"] = sorted(image.unknown)
+        elif image.mask is not None:
             item["seg_map_path"] = os.path.relpath(image.mask, data.root)
             if image.mask_colours:
                 item["seg_map_colours"] = image.mask_colours
             if image.mask_orientation > 1:
                 item["seg_map_orientation"] = image.mask_orientation
-        elif image.label is None:  # mmengine needs the key of each data_prefix
+        else:  # mmengine needs the key of each data_prefix
             item.update(seg_map_path="", objects=[asdict(thing) for thing in image.objects])
         items.append(item)
     return {"metainfo": {"classes": data.classes}, "data_list": items}

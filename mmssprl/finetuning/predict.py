@@ -1,6 +1,7 @@
 """Predict a folder of images with a fine-tuned model, and write the predictions."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from ..features.extract import Images
 from ..saving.run_files import existing_checkpoint
 from ..system.locks import is_unused
 from ..system.outputs import check_folder, whole_file, write_whole
+from ..system.stopping import Interrupted, signals
 from .config import task_of
 from .model import load_model
 from .tasks.task import Task, written_names
@@ -35,6 +37,8 @@ _READS_FILES = (
     "LoadAnnotations",
     "mmssprl.LoadLabelMap",
 )
+_UNFINISHED = "unfinished.txt"
+"""File in a folder of predictions until all images are predicted."""
 
 
 def predict(
@@ -46,6 +50,9 @@ def predict(
     log: Callable[[str], object] = print,
 ) -> str:
     """Predict all images below a folder.
+
+    Predictions are written as they come. If a signal or an error stops it, the files are whole, and
+    unfinished.txt says how many images they hold.
 
     Args:
         run: Work dir of ``finetune``, for its newest checkpoint, or a checkpoint.
@@ -66,8 +73,7 @@ def predict(
     if pictures < 0:
         raise UserValueError(f"pictures must be 0 or more, but got {pictures}.")
     out = check_folder(out, "out")
-    if not is_unused(out):
-        raise UserFileExistsError(f"out must be a new or empty folder, but {out} holds files.")
+    _refuse_used(out)
     source = Images(images)
     names = source.names
     checkpoint = existing_checkpoint(run, "run")
@@ -78,51 +84,133 @@ def predict(
     log(f"{about}, model read from {cfg.filename}")
 
     drawn = {names[i] for i in spread(len(names), pictures)}
-    with quiet(), DefaultScope.overwrite_default_scope(cfg.default_scope), torch.inference_mode():
-        predictions, bad = _predict_all(cfg, model, source, task, drawn, out / "pictures")
-    if not predictions:
-        raise UserValueError(f"none of {len(names)} images can be read; the first: {bad[0]}")
+    in_scope = DefaultScope.overwrite_default_scope(cfg.default_scope)
+    with quiet(), in_scope, torch.inference_mode(), signals.watched():
+        signals.note()
+        try:
+            found = _Predictions(cfg, model, source, task, drawn, out / "pictures")
+            written = _write(out, found, task)
+            number = signals.number
+        finally:
+            signals.interrupt()
 
-    out.mkdir(parents=True, exist_ok=True)
-    written = task.write(out, [*predictions], [*predictions.values()])
-    write_whole(out / "classes.txt", "".join(f"{on_one_line(name)}\n" for name in task.classes))
+    if not found.is_complete:
+        if found.names:
+            log(f"stopped: {found.about} {out} holds them; to predict all, give another folder.")
+        raise found.error or Interrupted(number)
     if pictures:
-        num = len(drawn & predictions.keys())
+        num = len(drawn & found.names)
         written.append(f"pictures of {num} images: {out / 'pictures'}")
-    if bad:
-        write_whole(out / "bad_images.txt", "\n".join(bad) + "\n")
-        written.append(f"left out {len(bad)} unreadable images: {out / 'bad_images.txt'}")
+    if found.bad:
+        written.append(f"left out {len(found.bad)} unreadable images: {out / 'bad_images.txt'}")
     return "\n".join(written)
 
 
-def _predict_all(
-    cfg: Config, model: Any, source: Images, task: Task, drawn: Collection[str], folder: Path
-) -> tuple[dict[str, Any], list[str]]:
-    """Return the prediction of each image and what cannot be read; draw some into a folder."""
-    bad: list[str] = []
-    predictions: dict[str, Any] = {}
-    picture_of = written_names(source.names, ".jpg")
-    steps = cfg.test_dataloader.dataset.pipeline
-    pipeline = Compose([step for step in steps if step.type not in _READS_FILES])
+def _refuse_used(out: Path) -> None:
+    if not is_unused(out):
+        about = ""
+        if (out / _UNFINISHED).is_file():
+            about = " of a predict that did not finish"
+        raise UserFileExistsError(
+            f"out must be a new or empty folder, but {out} holds files{about}; give another, or "
+            "delete it."
+        )
 
-    for index, name in enumerate(watch(source.names, "predicting", total=len(source.names))):
+
+class _Predictions:
+    """The predictions of readable images in turn, until a signal or an error."""
+
+    def __init__(
+        self,
+        cfg: Config,
+        model: Any,
+        source: Images,
+        task: Task,
+        drawn: Collection[str],
+        folder: Path,
+    ) -> None:
+        self.source = source
+        self.names: set[str] = set()
+        """Images that are predicted."""
+        self.bad: list[str] = []
+        """Why each of the others cannot be."""
+        self.error: Exception | None = None
+        self._model = model
+        self._task = task
+        self._drawn = drawn
+        self._folder = folder
+        steps = cfg.test_dataloader.dataset.pipeline
+        self._pipeline = Compose([step for step in steps if step.type not in _READS_FILES])
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all readable images are predicted."""
+        return len(self.names) + len(self.bad) == len(self.source)
+
+    @property
+    def about(self) -> str:
+        """How many images are predicted."""
+        return f"{len(self.names):,} of {len(self.source):,} images are predicted."
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
         try:
-            image = source.load(index)
-            fields = pipeline(image_fields(image))
-        except ImageReadError as error:
-            bad.append(str(error))
-            continue
-        except cv2.error as error:  # a side would become 0
-            height, width = image.shape[1:]
-            reason = " ".join(str(error).split())
-            bad.append(f"{name}: {width} x {height} px cannot be resized ({reason}).")
-            continue
-        (sample,) = model.test_step(pseudo_collate([fields]))
-        if name in drawn:
-            picture = task.draw(image.permute(1, 2, 0).contiguous().numpy(), sample)
-            _write_picture(folder / picture_of[name], picture)
-        predictions[name] = task.read(sample)
-    return predictions, bad
+            yield from self._predict()
+        except Exception as error:  # such as too little memory: what was predicted is kept
+            self.error = error
+
+    def _predict(self) -> Iterator[tuple[str, Any]]:
+        names = self.source.names
+        picture_of = written_names(names, ".jpg")
+        for index, name in enumerate(watch(names, "predicting", total=len(names))):
+            if signals.number:
+                return
+            try:
+                image = self.source.load(index)
+                fields = self._pipeline(image_fields(image))
+            except ImageReadError as error:
+                self.bad.append(str(error))
+                continue
+            except cv2.error as error:  # a side would become 0
+                height, width = image.shape[1:]
+                reason = " ".join(str(error).split())
+                self.bad.append(f"{name}: {width} x {height} px cannot be resized ({reason}).")
+                continue
+
+            (sample,) = self._model.test_step(pseudo_collate([fields]))
+            if name in self._drawn:
+                picture = self._task.draw(image.permute(1, 2, 0).contiguous().numpy(), sample)
+                _write_picture(self._folder / picture_of[name], picture)
+            self.names.add(name)
+            signals.progress()
+            yield name, self._task.read(sample)
+
+
+def _write(out: Path, found: _Predictions, task: Task) -> list[str]:
+    """Write predictions while they are made; return a line per output.
+
+    Raises:
+        ValueError: No image can be read.
+    """
+    predictions = iter(found)
+    first = next(predictions, None)
+    names = found.source.names
+    if first is None:
+        if not found.is_complete:
+            return []
+        raise UserValueError(f"none of {len(names)} images can be read; the first: {found.bad[0]}")
+
+    out.mkdir(parents=True, exist_ok=True)
+    unfinished = out / _UNFINISHED
+    write_whole(unfinished, f"less than {len(names):,} images are predicted.\n")
+    written = task.write(out, names, chain([first], predictions))
+    write_whole(out / "classes.txt", "".join(f"{on_one_line(name)}\n" for name in task.classes))
+    if found.bad:
+        write_whole(out / "bad_images.txt", "\n".join(found.bad) + "\n")
+    if found.is_complete:
+        unfinished.unlink()
+    else:
+        write_whole(unfinished, f"{found.about}\n")
+    return written
 
 
 def _write_picture(path: Path, picture: NDArray[np.uint8]) -> None:

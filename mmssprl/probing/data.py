@@ -72,7 +72,7 @@ def find_probe_data(root: str | Path, *, seed: int = 0) -> ProbeData:
 
 
 def _split(name: str, images: Sequence[LabelledImage], num_classes: int) -> LabelledSplit:
-    labels = [target(num_classes, [*(x.labels - x.unknown)], [*x.unknown]) for x in images]
+    labels = [target(num_classes, [*x.known], [*x.unknown]) for x in images]
     paths = [image.path for image in images]
     groups = torch.tensor(groups_of(images))
     return LabelledSplit(name, paths, torch.from_numpy(np.stack(labels)).to(torch.int8), groups)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..datasets import UnlabeledImages
+from ..datasets import ImageReadError, UnlabeledImages
 from ..features.backbone import FeatureBackbone
 from ..features.crops import Crops
 from ..features.extract import FeatureOptions, extract, joined
@@ -20,11 +20,14 @@ def score_halves(
 ) -> Scored:
     """Return hits (N,): whether the nearest right half to an image's left half is its own.
 
-    Halves are compared by the cosine of their features; unreadable images are skipped.
+    Halves are compared by the cosine of their features; unreadable images, and images that are too
+    narrow to have two, are skipped.
     """
 
     def read(index: int) -> Tensor:
         image = images.load_image(index // 2)  # (3, H, W)
+        if image.shape[2] < 2:
+            raise ImageReadError(images.names[index // 2], "it is 1 px wide, and has no halves")
         return image.tensor_split(2, dim=2)[index % 2]
 
     names = np.repeat(images.names, 2).tolist()  # left and right

@@ -7,7 +7,7 @@ from mmengine.config import Config
 
 from ..console.wording import counted
 from ..errors import UserRuntimeError, UserValueError
-from ..system.environment import usable_cores
+from ..system.environment import cores_of_run
 
 LEAST_STEPS_PER_EPOCH = 8  # the chosen batch is small enough for so many updates per epoch
 LEAST_BATCH = 2  # images per device and step; BatchNorm has no statistics of one image
@@ -89,4 +89,4 @@ def gpus_of_run(cfg: Config) -> int:
 
 def reading_processes(num_devices: int) -> int:
     """Return the reading processes per training process; one core is left to the latter."""
-    return min(MOST_WORKERS, max(1, usable_cores() // num_devices - 1))
+    return min(MOST_WORKERS, max(1, cores_of_run() // num_devices - 1))

@@ -10,7 +10,9 @@ from typing import Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.cluster import DBSCAN, KMeans
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from sklearn.cluster import KMeans
 from sklearn.preprocessing import normalize
 
 from ..errors import UserValueError
@@ -22,6 +24,8 @@ _NEAREST = 20  # neighbours for an image's density, as in Hacohen et al., arXiv:
 _ALIKE = 0.9999
 """Cosine to the mean above which features hardly differ: an angle of 0.8 degrees."""
 _ROUNDING = 1e-6  # error of the float32 cosine of two equal images
+_PAIRS_AT_A_TIME = 2**21
+"""Pairs of images that are compared at a time, which take less than 0.2 GB."""
 
 
 @dataclass(frozen=True)
@@ -133,10 +137,30 @@ def _typical(features: NDArray[np.float32], num: int) -> list[tuple[int, float]]
     return [(row, density[row]) for row in np.lexsort((-density, size))[:num]]
 
 
+def linked_groups(units: NDArray[np.float32], most: float) -> NDArray[np.int64]:
+    """Return the group (N,) of rows of unit norm (N, C), numbered by their first rows.
+
+    Chains of rows with a distance, 1 - cosine, of at most ``most`` are one group.
+    """
+    num = len(units)
+    group = np.arange(num)
+    step = max(1, _PAIRS_AT_A_TIME // num)
+    for start in range(0, num, step):
+        distances = 1 - units[start : start + step] @ units[start:].T
+        first, second = np.nonzero(distances <= most)
+        ends = group[start + np.stack([first, second])]  # (2, links)
+        ends = ends[:, ends[0] != ends[1]]
+        if ends.size:
+            links = coo_array((np.ones(ends.shape[1]), tuple(ends)), shape=(num, num))
+            # It numbers components by their first node, which is a group until now.
+            _, joined = connected_components(links, directed=False)
+            group = joined[group]
+    return group
+
+
 def _duplicates(known: Embeddings, above: float) -> list[Selected]:
     units = normalize(known.features)
-    within = DBSCAN(max(1 - above, 0) + _ROUNDING, min_samples=1, metric="cosine")
-    group = within.fit_predict(units)  # by its first image
+    group = linked_groups(units, max(1 - above, 0) + _ROUNDING)
     sizes = np.bincount(group)
     # The crop is centred, so left + right is the image's width, and top + bottom its height.
     pixels = (known.boxes[:, 0] + known.boxes[:, 2]) * (known.boxes[:, 1] + known.boxes[:, 3])

@@ -34,6 +34,8 @@ _PACKAGES = (
 )
 _VARIABLES = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS")
 """Environment variables that are recorded."""
+CORES_VARIABLE = "MMSSPRL_CORES"
+"""Environment variable of a run of an experiment with its share of the CPU cores."""
 # Options of mallopt in glibc's malloc.h
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
@@ -67,6 +69,11 @@ def _installed_packages() -> dict[str, str]:
 def usable_cores() -> int:
     """Return the number of CPU cores that affinity and the container's quota leave, at least 1."""
     return cpu_count()
+
+
+def cores_of_run() -> int:
+    """Return the number of CPU cores for this process: its share in an experiment, or all."""
+    return int(os.environ.get(CORES_VARIABLE) or usable_cores())
 
 
 def default_threads() -> int:

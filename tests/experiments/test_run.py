@@ -7,6 +7,8 @@ import pytest
 from pycocotools.coco import COCO
 
 from mmssprl.experiments.run import Run, RunFailedError, run_module
+from mmssprl.runs.devices import reading_processes
+from mmssprl.system import environment
 
 MEASURE = "open(\"{0}/measured.json\", 'w').write('{{\"mAP\": 0.5}}'); print('measured')"
 
@@ -31,6 +33,21 @@ def test_commands_run_in_order_on_their_devices(make, monkeypatch, gpus):
     run = make("print('training')", see)
     assert run.work(3, gpus) == {"mAP": 0.5}
     assert run.log_file.read_text() == f"training\n3 {gpus or 'all of them'}\nmeasured\n"
+
+
+def test_reading_processes_of_a_run_fit_its_share_of_the_cores(make, monkeypatch):
+    monkeypatch.setattr(environment, "usable_cores", lambda: 16)
+    alone = [reading_processes(num_devices) for num_devices in (1, 4)]
+    assert alone == [8, 3]
+
+    shares = {}
+    for threads in (1, 4, 12):
+        run = make("import os; print(os.environ['MMSSPRL_CORES'])")
+        (run.folder / "measured.json").unlink(missing_ok=True)
+        run.work(threads)
+        monkeypatch.setenv("MMSSPRL_CORES", run.log_file.read_text().split()[-2])
+        shares[threads] = reading_processes(1)
+    assert shares == {1: 1, 4: 3, 12: 8}
 
 
 def test_what_was_measured_is_not_measured_again(make):

@@ -2,12 +2,14 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torchvision.transforms.v2 import functional
 
 import mmssprl
 from mmssprl.features.crops import Crops
 from mmssprl.features.extract import FeatureOptions
 from mmssprl.probing.linear import LabelledSplit, extract_split
 from mmssprl.pyramid import PyramidLevel
+from mmssprl.registry import TRANSFORMS
 
 CPU = FeatureOptions(batch_size=2, num_workers=0, device="cpu", progress=False)
 
@@ -27,6 +29,35 @@ def test_boxes_by_hand():
     assert found[0] == [116, 16, 340, 240]
     assert found[1:3] == [[57, 32, 171, 96], [285, 32, 399, 96]]
     assert found[3:] == [[57, 160, 171, 224], [285, 160, 399, 224]]
+
+
+@pytest.mark.parametrize(("height", "width"), [(4, 1201), (1202, 5), (7, 700)])
+def test_of_a_very_long_image_only_the_middle_is_resized(height, width, monkeypatch):
+    rng = np.random.default_rng(0)
+    image = torch.from_numpy(rng.integers(0, 256, (3, height, width), dtype=np.uint8))
+    resized = []
+    resize = functional.resize
+
+    def kept(image, *args, **kwargs):
+        resized.append(tuple(image.shape[1:]))
+        return resize(image, *args, **kwargs)
+
+    monkeypatch.setattr(functional, "resize", kept)
+    (found,) = Crops(56).cut(image)
+    ((short, long),) = (sorted(size) for size in resized)
+    assert long <= 100 * short + 1
+
+    whole = resize(image, [64], antialias=True)
+    expected = functional.center_crop(whole, [56, 56])
+    # A long side is rounded to pixels, so that the centre moves by at most half of one.
+    assert (found[0].int() - expected.int()).abs().max() <= (0 if long == 700 else 255 / 64 * short)
+
+
+def test_a_very_long_photograph_is_cut_before_a_classifier_resizes_it():
+    pixels = np.random.default_rng(0).integers(0, 256, (2, 6001, 3), dtype=np.uint8)
+    found = TRANSFORMS.build({"type": "CutEnds"})({"img": pixels, "ori_shape": (2, 6001)})
+    assert np.array_equal(found["img"], pixels[:, 2900:3101])
+    assert (found["img_shape"], found["ori_shape"]) == ((2, 201), (2, 6001))
 
 
 @pytest.fixture

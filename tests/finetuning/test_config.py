@@ -145,8 +145,11 @@ def test_helpers_of_the_base_configs_are_left_out(classification):
 def test_pipelines_follow_the_size_of_images(classification):
     cfg, _ = classification
     assert cfg.train_dataloader.dataset.pipeline[1].scale == 48
-    assert cfg.val_dataloader.dataset.pipeline[1].scale == 55
-    assert cfg.val_dataloader.dataset.pipeline[2].crop_size == 48
+    for split in ("val", "test"):
+        types = [step.type for step in cfg[f"{split}_dataloader"].dataset.pipeline]
+        assert types[1:4] == ["mmssprl.CutEnds", "ResizeEdge", "CenterCrop"]
+        assert steps_of(cfg, split)["ResizeEdge"].scale == 55
+        assert steps_of(cfg, split)["CenterCrop"].crop_size == 48
 
 
 def test_label_files_move(classification, labels, tmp_path):

@@ -82,6 +82,15 @@ class TestClassify:
         red = drawn[..., 0].astype(int) - drawn[..., 1] > 80
         assert red.any() == is_red
 
+    @pytest.mark.parametrize(("state", "is_red"), [(1, False), (-1, False), (0, True)])
+    def test_an_unknown_class_is_not_wrong(self, state, is_red):
+        task = TASKS["classify"](CLASSES, single_label=False)
+        sample = DataSample().set_pred_score(torch.tensor([0.3, 0.9, 0.2]))
+        sample.set_gt_score(torch.tensor([1, state, 0])).set_gt_label([0, 1] if state == 1 else [0])
+        drawn = task.draw(np.full((24, 48, 3), 90, np.uint8), sample)
+        red = drawn[..., 0].astype(int) - drawn[..., 1] > 80
+        assert red.any() == is_red
+
 
 @pytest.mark.full
 class TestDetect:

@@ -1,13 +1,16 @@
 import csv
+import tracemalloc
 
 import numpy as np
 import pytest
 from PIL import Image
+from sklearn.cluster import DBSCAN
+from sklearn.preprocessing import normalize
 
 import mmssprl
 from mmssprl.cli import main
 from mmssprl.features.extract import Images
-from mmssprl.search import Embeddings
+from mmssprl.search import Embeddings, selection
 from mmssprl.search.contact_sheet import draw_selected
 
 
@@ -109,6 +112,30 @@ def test_copies_are_found_at_a_cosine_of_one(random):
     found = mmssprl.select(twice, method="duplicates", above=1.0, num=7)
     assert [each.rank for each in found] == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7]
     assert rows(found)[:4] == [0, 30, 1, 31]
+
+
+@pytest.mark.parametrize("pairs", [1, 100, 2**22])
+@pytest.mark.parametrize("seed", range(3))
+def test_groups_are_those_of_dbscan(pairs, seed, monkeypatch):
+    monkeypatch.setattr(selection, "_PAIRS_AT_A_TIME", pairs)
+    rng = np.random.default_rng(seed)
+    places = rng.standard_normal((40, 3))
+    units = normalize(places[rng.integers(0, 40, 150)] + 0.04 * rng.standard_normal((150, 3)))
+    units = units.astype(np.float32)
+    found = selection.linked_groups(units, 0.002)
+    assert 20 < found.max() < 100
+    wanted = DBSCAN(0.002, min_samples=1, metric="cosine").fit_predict(units)
+    assert np.array_equal(found, wanted)
+
+
+def test_groups_of_images_that_are_all_alike_take_little_memory():
+    units = np.full((6000, 4), 0.5, np.float32)
+    tracemalloc.start()
+    found = selection.linked_groups(units, 1e-6)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert not found.any()
+    assert peak < 250e6  # the lists of all neighbours are 537 MiB
 
 
 @pytest.mark.parametrize(

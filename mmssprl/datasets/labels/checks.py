@@ -37,6 +37,8 @@ def check_labels(data: LabelledData, task: str, *, measured: bool) -> LabelledDa
         )
 
     _check_each_has_labels(data, "one")
+    if task == "classify":
+        _check_some_are_known(data)
     if task == "detect" and any(thing.box is None for thing in data.objects):
         raise UserValueError(
             "detect needs a box for each object, but some have none; add them, or use --task "
@@ -102,9 +104,20 @@ def _check_each_has_labels(data: LabelledData, what: str) -> None:
             )
 
 
+def _check_some_are_known(data: LabelledData) -> None:
+    for name, images in (("train", data.train), ("val", data.val)):
+        if not any(image.known for image in images):
+            raise UserValueError(
+                f"each split must show some class, but the {len(images)} images of {name} show "
+                "only difficult objects, which are ignored; set difficult to 0 if these are "
+                "ordinary objects."
+            )
+
+
 def _warnings(data: LabelledData, task: str) -> list[str]:
     found = []
-    counts = [*zip(data.classes, data.count(data.train), data.count(data.val), strict=True)]
+    in_val = data.count(data.val)
+    counts = [*zip(data.classes, data.count(data.train), in_val, strict=True)]
     if task in OF_PIXELS:
         del counts[0]  # of the background
     lacking = [
@@ -124,7 +137,9 @@ def _warnings(data: LabelledData, task: str) -> list[str]:
             effect = ": detection does not learn from them" if is_unused else ""
             found.append(f"{bare} of {len(images)} images of {split} have no annotation{effect}.")
 
-    constant = [name for name, _, shown in counts if shown == len(data.val)]
+    # A class is not absent where it is unknown.
+    everywhere = frozenset.intersection(*(image.labels for image in data.val))
+    constant = [data.classes[label] for label in sorted(everywhere) if in_val[label]]
     if task == "classify" and constant and not data.is_single_label:
         more = ", ..." if len(constant) > _MOST_NAMED else ""
         found.append(

@@ -16,6 +16,7 @@ from ...errors import UserValueError
 from ..image_reading import open_image
 from .labelled_images import Colour, LabelledImage, Object
 from .object_masks import object_mask
+from .orientation import turn_pixels
 
 _INDEX_MODES = ("P", "L", "1")
 IN_COLOUR = ("RGB", "RGBA")
@@ -23,17 +24,6 @@ IN_COLOUR = ("RGB", "RGBA")
 _BORDER = (224, 224, 192)
 """VOC's colour of ignored pixels."""
 _BLACK = [0] * 768
-_TURN = Image.Transpose
-_TURNS = {
-    2: _TURN.FLIP_LEFT_RIGHT,
-    3: _TURN.ROTATE_180,
-    4: _TURN.FLIP_TOP_BOTTOM,
-    5: _TURN.TRANSPOSE,
-    6: _TURN.ROTATE_270,
-    7: _TURN.TRANSVERSE,
-    8: _TURN.ROTATE_90,
-}
-"""How stored pixels are turned to be shown, by EXIF orientation."""
 IGNORED = 255
 """Index of pixels that losses and metrics ignore."""
 
@@ -48,8 +38,7 @@ def read_label_map(image: LabelledImage) -> NDArray[np.uint8]:
         indices = read_indices(image.mask, image.mask, image.mask_colours)
         if image.mask_orientation == 1:
             return indices
-        turn = _TURNS[image.mask_orientation]
-        return np.array(Image.fromarray(indices).transpose(turn))
+        return turn_pixels(indices, image.mask_orientation)
 
     width, height = image.size
     found = np.zeros((height, width), np.uint8)

@@ -61,6 +61,11 @@ class LabelledImage:
     """Of the bytes, if another image has as many; see ``with_digests``."""
 
     @property
+    def known(self) -> frozenset[int]:
+        """Indices of the classes that are surely in the image."""
+        return self.labels - self.unknown
+
+    @property
     def has_scored(self) -> bool:
         """Whether it shows an object that is not a crowd."""
         return any(not thing.is_crowd for thing in self.objects)
@@ -98,7 +103,7 @@ def _join(own: Sequence[LabelledImage]) -> LabelledImage:
     for image in own:
         objects += [thing for thing in image.objects if thing not in objects]
     labels = frozenset().union(*(image.labels for image in own))
-    known = frozenset().union(*(image.labels - image.unknown for image in own))
+    known = frozenset().union(*(image.known for image in own))
     return replace(
         own[0], objects=tuple(objects), labels=labels, unknown=labels - known, frame=frames[0]
     )
@@ -159,8 +164,8 @@ class LabelledData:
         return sum(thing.box is not None for thing in self.objects)
 
     def count(self, images: Iterable[LabelledImage]) -> list[int]:
-        """Count the images that show each class."""
-        counts = Counter(chain.from_iterable(image.labels for image in images))
+        """Count the images that show each class, more than "difficult" objects of it."""
+        counts = Counter(chain.from_iterable(image.known for image in images))
         return [counts[label] for label in range(len(self.classes))]
 
     def describe(self) -> str:

@@ -36,6 +36,11 @@ def box_around(segmentation: Any) -> list[float]:
     return [min(xs), min(ys), max(xs) - min(xs), max(ys) - min(ys)]
 
 
+def rectangle(x: float, y: float, width: float, height: float) -> list[float]:
+    """Return the polygon of a box."""
+    return [x, y, x + width, y, x + width, y + height, x, y + height]
+
+
 def object_mask(segmentation: Any, width: int, height: int) -> NDArray[np.bool_]:
     """Return the mask (H, W) of an object's polygons or run lengths, as pycocotools draws it."""
     coco = COCO()

@@ -18,12 +18,17 @@ from ...errors import UserValueError
 from ..image_reading import ImageReadError, open_image, stored_size
 from .labelled_images import LabelledImage, Object
 from .object_masks import object_mask
+from .orientation import (
+    SIDEWAYS,
+    TURNED,
+    Fits,
+    of_stored_pixels,
+    turn_pixels,
+    turn_points,
+    undecided_warning,
+)
 
 Size = tuple[int, int]
-_TURNED = range(2, 9)
-"""EXIF orientations that change an image."""
-_REVERSED = {5: (False, False), 6: (True, False), 7: (True, True), 8: (False, True)}
-"""EXIF orientations that swap the sides -> whether x and y of the shown image are reversed."""
 _ROUNDING = 1.02
 """Sides of an image that its labels may reach by rounding."""
 _BEYOND = 1.1
@@ -40,9 +45,7 @@ class _Opened:
     shown: Size
     stored: Size
     orientation: int
-    """EXIF orientation, 1 to 8."""
-    turns: tuple[bool, bool] | None
-    """``_REVERSED`` of an image if EXIF swaps its sides."""
+    """EXIF orientation, 1 to 8; 1 if labels are shares, which are those of the image as shown."""
     frame: Size
     """Width and height that the labels refer to, 0, 0 if unknown."""
 
@@ -56,8 +59,8 @@ def measure_images(
 ) -> list[LabelledImage]:
     """Open each image for its size; return boxes and masks in pixels of the image as shown.
 
-    Labels of the stored pixels are turned with their images (EXIF 5 to 8), and labels of images
-    that were scaled by one factor are scaled. The size of images that cannot be read stays 0, 0 if
+    Labels of the stored pixels are turned with their images, and labels of images that were scaled
+    by one factor are scaled. The size of images that cannot be read stays 0, 0 if
     ``may_skip``. Boxes and masks may leave the image unless ``placed``.
     """
     opened: dict[int, _Opened] = {}
@@ -68,7 +71,7 @@ def measure_images(
             if not may_skip:
                 raise
 
-    fitted = _fit([*opened.values()], warnings)
+    fitted = _fit([*opened.values()], warnings, placed=placed)
     if placed:
         _check_extents(fitted)
     of_stored = _with_stored_masks([*opened.values()], warnings)
@@ -83,18 +86,18 @@ def measure_images(
 def _open(image: LabelledImage) -> _Opened:
     with open_image(image.path) as file:
         stored, orientation = stored_size(file)
-    turns = _REVERSED.get(orientation) if stored[0] != stored[1] else None
-    shown = stored[::-1] if turns else stored
+    shown = stored[::-1] if orientation in SIDEWAYS else stored
 
     objects = image.objects
     if image.in_shares:
+        orientation = 1
         objects = tuple(_moved(thing, lambda xy: xy * shown) for thing in objects)
 
     masks = [x.segmentation for x in objects if isinstance(x.segmentation, dict)]
     frames = {(mask["size"][1], mask["size"][0]) for mask in masks}
     if all(image.frame):
         is_rounded = np.abs(np.subtract(image.frame, shown)).max() <= 1
-        frames.add(shown if is_rounded else image.frame)
+        frames.add(shown if is_rounded and image.frame != stored else image.frame)
     if len(frames) > 1:
         raise UserValueError(
             f"{image.path}: its labels must be for one size, but size and run lengths are "
@@ -102,11 +105,11 @@ def _open(image: LabelledImage) -> _Opened:
         )
     frame = frames.pop() if frames else (0, 0)
     own = replace(image, objects=objects, in_shares=False, size=shown, frame=(0, 0))
-    return _Opened(own, shown, stored, orientation, turns, frame)
+    return _Opened(own, shown, stored, orientation, frame)
 
 
-def _fit(opened: Sequence[_Opened], warnings: list[str]) -> list[LabelledImage]:
-    turned = _labelled_before_turn(opened)
+def _fit(opened: Sequence[_Opened], warnings: list[str], *, placed: bool) -> list[LabelledImage]:
+    turned, undecided = _labelled_before_turn(opened)
     scaled = [each for each in opened if each.frame not in ((0, 0), each.shown, each.stored)]
 
     if turned:
@@ -114,6 +117,9 @@ def _fit(opened: Sequence[_Opened], warnings: list[str]) -> list[LabelledImage]:
             f"{len(turned)} of {len(opened)} images have labels of the stored pixels, before EXIF "
             "orientation: they are turned with the images."
         )
+    if undecided and placed:
+        paths = [each.image.path for each in undecided]
+        warnings.append(undecided_warning(paths, "boxes and masks"))
     if scaled:
         _check_scale(scaled, len(opened))
         warnings.append(
@@ -121,21 +127,24 @@ def _fit(opened: Sequence[_Opened], warnings: list[str]) -> list[LabelledImage]:
             f"{_px(scaled[0].frame)} for {_px(scaled[0].shown)}: they are scaled to the images."
         )
 
-    moves = dict.fromkeys(scaled, _scale) | dict.fromkeys(turned, _turn)
     found = []
+    is_scaled = set(scaled)
     for each in opened:
-        move = moves.get(each, lambda thing, each: thing)
-        objects = tuple(move(thing, each) for thing in each.image.objects)
+        objects = each.image.objects
+        if each in is_scaled:
+            objects = tuple(_scale(thing, each) for thing in objects)
+        if each in turned:
+            objects = tuple(_turn(thing, each) for thing in objects)
         found.append(replace(each.image, objects=objects))
     return found
 
 
-def _labelled_before_turn(opened: Sequence[_Opened]) -> list[_Opened]:
-    """Return the turned images with labels of the stored pixels.
+def _labelled_before_turn(opened: Sequence[_Opened]) -> tuple[set[_Opened], set[_Opened]]:
+    """Return the turned images with labels of the stored pixels, and the undecided ones.
 
     Labels that leave one of the two frames decide for all images; else the sizes in the labels.
     """
-    turned = [each for each in opened if each.turns]
+    turned = [each for each in opened if each.orientation in TURNED and each.image.objects]
     leaves = {tuple(map(each.reaches_beyond, (each.shown, each.stored))) for each in turned}
     is_stored = (True, False) in leaves
     is_shown = (False, True) in leaves
@@ -145,8 +154,15 @@ def _labelled_before_turn(opened: Sequence[_Opened]) -> list[_Opened]:
             f"{len(turned)} images that EXIF turns have both; export the labels again."
         )
     if is_stored or is_shown:
-        return turned if is_stored else []
-    return [each for each in turned if each.frame == each.stored]
+        return (set(turned) if is_stored else set()), set()
+
+    fits: dict[_Opened, Fits] = {}
+    for each in turned:
+        keeps_size = each.stored == each.shown
+        as_shown = keeps_size or each.frame != each.stored
+        as_stored = keeps_size or each.frame in ((0, 0), each.stored)
+        fits[each] = Fits(as_shown, as_stored)
+    return of_stored_pixels(fits)
 
 
 def _check_scale(others: Sequence[_Opened], total: int) -> None:
@@ -195,7 +211,7 @@ def _with_stored_masks(opened: Sequence[_Opened], warnings: list[str]) -> set[_O
     Raises:
         ValueError: A label image has another size than its image, as shown or stored.
     """
-    fits: dict[_Opened, tuple[bool, bool]] = {}
+    fits: dict[_Opened, Fits] = {}
     for each in opened:
         if each.image.mask is None:
             continue
@@ -206,20 +222,13 @@ def _with_stored_masks(opened: Sequence[_Opened], warnings: list[str]) -> set[_O
                 f"{each.image.mask}: a label image must have the size of its image, but has "
                 f"{_px(size)} instead of {_px(each.shown)}; write it again at full size."
             )
-        if each.orientation in _TURNED:
-            fits[each] = (size == each.shown, size == each.stored)
+        if each.orientation in TURNED:
+            fits[each] = Fits(size == each.shown, size == each.stored)
 
-    of_stored = {each for each, (as_shown, _) in fits.items() if not as_shown}
-    of_shown = {each for each, (_, as_stored) in fits.items() if not as_stored}
-    of_either = fits.keys() - of_stored - of_shown
-    if of_either and bool(of_stored) == bool(of_shown):
-        warnings.append(
-            f"EXIF turns {len(of_either)} images without changing their size, for example "
-            f"{min(each.image.path for each in of_either)}: their label images are read as those "
-            "of the images as shown."
-        )
-    elif of_stored:
-        of_stored |= of_either
+    of_stored, undecided = of_stored_pixels(fits)
+    if undecided:
+        paths = [each.image.path for each in undecided]
+        warnings.append(undecided_warning(paths, "label images"))
     if of_stored:
         warnings.append(
             f"{len(of_stored)} of {len(opened)} label images are of the stored pixels, before EXIF "
@@ -245,12 +254,10 @@ def _extent(objects: Iterable[Object], *, boxes: bool = True) -> tuple[float, fl
 
 
 def _turn(thing: Object, each: _Opened) -> Object:
-    reversed_x, reversed_y = turns = each.turns or (False, False)
-    order = np.s_[:: -1 if reversed_y else 1, :: -1 if reversed_x else 1]
     return _moved(
         thing,
-        lambda xy: np.where(turns, each.shown - xy[:, ::-1], xy[:, ::-1]),
-        lambda bits: bits.T[order],
+        lambda xy: turn_points(xy, each.orientation, each.shown),
+        lambda bits: turn_pixels(bits, each.orientation),
     )
 
 

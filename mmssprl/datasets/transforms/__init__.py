@@ -1,5 +1,6 @@
 """Transforms that run in loader workers."""
 
+from .cut_ends import CutEnds
 from .label_map import LoadLabelMap
 from .load_image import LoadImage
 from .paste_crop import PasteCrop
@@ -8,6 +9,7 @@ from .region_pair_crop import RegionPairCrop
 from .teacher_crop import TeacherCrop
 
 __all__ = [
+    "CutEnds",
     "LoadImage",
     "LoadLabelMap",
     "PasteCrop",

@@ -1,6 +1,7 @@
 """Classify images, with one or several labels each."""
 
-from collections.abc import Sequence
+import csv
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,12 @@ from mmengine.config import Config
 from mmengine.evaluator import BaseMetric
 from numpy.typing import NDArray
 
-from ...console.tables import csv_table
 from ...datasets.labels import LabelledData
+from ...datasets.multi_label import ABSENT
 from ...drawing.named_boxes import captioned
 from ...drawing.style import INK, WRONG
 from ...probing.measures import mean_average_precision
-from ...system.outputs import write_whole
+from ...system.outputs import whole_file
 from .task import Scores, Task, ValScore, resized
 
 _RESIZE_RATIO = 256 / 224
@@ -61,6 +62,8 @@ class Classify(Task):
             else:
                 pipeline[1].scale = round(image_px * _RESIZE_RATIO)
                 pipeline[2].crop_size = image_px
+                first, *rest = pipeline
+                loader.dataset.pipeline = [first, {"type": "mmssprl.CutEnds"}, *rest]
 
     def read(self, sample: Any) -> NDArray[np.float32]:
         """Return the scores (K,)."""
@@ -97,18 +100,25 @@ class Classify(Task):
         if "gt_label" in sample:
             labels = sample.gt_label.tolist()
             names = ", ".join(self.classes[index] for index in labels)
-            colour = INK if best[0] in labels else WRONG
+            is_wrong = best[0] not in labels
+            if "gt_score" in sample:  # of several labels, some of them unknown
+                is_wrong = bool(sample.gt_score[best[0]] == ABSENT)
+            colour = WRONG if is_wrong else INK
             lines = [(f"labels: {names or 'none'}", INK), (f"found: {found}", colour)]
         return captioned(resized(picture), lines)
 
     def write(
-        self, out: Path, names: Sequence[str], predictions: Sequence[NDArray[np.float32]]
+        self,
+        out: Path,
+        names: Sequence[str],
+        predictions: Iterable[tuple[str, NDArray[np.float32]]],
     ) -> list[str]:
         """Write a CSV with the best class and all scores of each image."""
-        rows = []
-        for name, scores in zip(names, predictions, strict=True):
-            best = self.classes[int(scores.argmax())]
-            rows.append([name, best, *(f"{score:.4f}" for score in scores)])
         path = out / "scores.csv"
-        write_whole(path, csv_table(["image", "best", *self.classes], rows))
+        with whole_file(path) as file:
+            table = csv.writer(file, lineterminator="\n")
+            table.writerow(["image", "best", *self.classes])
+            for name, scores in predictions:
+                best = self.classes[int(scores.argmax())]
+                table.writerow([name, best, *(f"{score:.4f}" for score in scores)])
         return [f"scores of {len(self.classes)} classes: {path}"]

@@ -5,7 +5,7 @@ Legend: N objects of an image, best first.
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from pycocotools import mask as run_lengths
 
 from ...datasets.labels import LabelledData
 from ...drawing.named_boxes import Named, class_colour, draw_named
-from ...system.outputs import write_whole
+from ...system.outputs import whole_file
 from .task import Scores, Task, ValScore, resized, steps_of
 
 _ASPECT = 5 / 3
@@ -141,26 +141,30 @@ class Detect(Task):
         return named
 
     def write(
-        self, out: Path, names: Sequence[str], predictions: Sequence[Prediction]
+        self, out: Path, names: Sequence[str], predictions: Iterable[tuple[str, Prediction]]
     ) -> list[str]:
         """Write COCO's annotation file, each annotation with its score."""
-        images: list[dict[str, Any]] = []
-        annotations: list[dict[str, Any]] = []
-        for name, ((width, height), objects) in zip(names, predictions, strict=True):
-            image_id = len(images) + 1
-            images.append({"id": image_id, "file_name": name, "width": width, "height": height})
-            for thing in objects:
-                annotations.append({"id": len(annotations) + 1, "image_id": image_id, **thing})
-
-        content = {
+        head = {
             "info": {"description": "by mmssprl"},
-            "images": images,
             "categories": [{"id": k, "name": name} for k, name in enumerate(self.classes, 1)],
-            "annotations": annotations,
         }
+        images: list[dict[str, Any]] = []
+        num_objects = 0
         path = out / "predictions.json"
-        write_whole(path, json.dumps(content))
-        return [f"{len(annotations)} objects: {path}"]
+        # Objects are the most of the file: only images are kept until its end.
+        with whole_file(path) as file:
+            file.write(json.dumps(head).removesuffix("}") + ', "annotations": [')
+            for name, ((width, height), objects) in predictions:
+                image_id = len(images) + 1
+                images.append({"id": image_id, "file_name": name, "width": width, "height": height})
+                for thing in objects:
+                    comma = ", " if num_objects else ""
+                    num_objects += 1
+                    file.write(
+                        comma + json.dumps({"id": num_objects, "image_id": image_id, **thing})
+                    )
+            file.write(f'], "images": {json.dumps(images)}}}')
+        return [f"{num_objects} objects: {path}"]
 
 
 def _bits(masks: Any) -> NDArray[np.uint8]:

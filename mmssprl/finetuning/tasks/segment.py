@@ -5,7 +5,7 @@ Legend: K classes, H and W height and width of an image.
 
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,12 +95,16 @@ class Segment(Task):
         names = {self.classes[index]: tuple(colours[index].tolist()) for index in sorted(shown)}
         return np.concatenate([joined, legend(names, joined.shape[1])])
 
-    def write(self, out: Path, names: Sequence[str], predictions: Sequence[bytes]) -> list[str]:
+    def write(
+        self, out: Path, names: Sequence[str], predictions: Iterable[tuple[str, bytes]]
+    ) -> list[str]:
         """Write a PNG of class indices with VOC's palette for each image, of its size."""
         name_of = written_names(names, ".png")
-        for name, prediction in zip(names, predictions, strict=True):
+        num = 0
+        for name, prediction in predictions:
             path = out / "masks" / name_of[name]
             path.parent.mkdir(parents=True, exist_ok=True)
             with whole_file(path, "wb", synced=False) as file:
                 file.write(prediction)
-        return [f"{len(names)} label images: {out / 'masks'}"]
+            num += 1
+        return [f"{num} label images: {out / 'masks'}"]

@@ -4,7 +4,7 @@ Legend: K classes, H and W height and width of an image in pixels.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -94,8 +94,13 @@ class Task(ABC):
         """
 
     @abstractmethod
-    def write(self, out: Path, names: Sequence[str], predictions: Sequence[Any]) -> list[str]:
-        """Write predictions of named images into a folder; return a line per output."""
+    def write(
+        self, out: Path, names: Sequence[str], predictions: Iterable[tuple[str, Any]]
+    ) -> list[str]:
+        """Write predictions into a folder, each as it comes; return a line per output.
+
+        A prediction comes with its image, one of ``names``.
+        """
 
 
 def resized(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:

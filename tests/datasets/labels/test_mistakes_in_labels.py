@@ -63,6 +63,10 @@ MISTAKES = {
         (in_coco(lambda all: all["images"][1].update(file_name="other/0.png")),
          "other/0.png|12 of 12"),
     ],
+    (write_voc, "classify"): [
+        (replaced("Annotations/*.xml", "</name>", "</name><difficult>1</difficult>"),
+         "the 16 images of train show only difficult objects, .* set difficult to 0"),
+    ],
     (write_voc, "detect"): [
         (file("Annotations/img_003.xml", b"<a>"), "img_003.xml: must be XML"),
         (unlink("JPEGImages/img_005.jpg"), "1 of 24 .*Annotations/img_005"),

@@ -213,4 +213,4 @@ class _Task:
         return None
 
     def write(self, out, names, predictions):
-        return []
+        return [name for name, _ in predictions]
