@@ -27,7 +27,7 @@ from ..errors import UserRuntimeError, UserValueError
 from ..saving.checkpoint_checks import check_fit_of_checkpoint, check_readable
 from ..saving.loops import use_resumable_loop
 from ..saving.run_files import check_work_dir, existing_checkpoint, files_of_run, newest_intact
-from ..saving.run_record import record_run
+from ..saving.run_record import record_end, record_run
 from ..saving.save_and_stop_hook import DEFAULT_SAVE_EVERY, SaveAndStopHook, meaning_of_steps
 from ..system.environment import freed_memory_kept, torch_threads
 from ..system.locks import hold_work_dir
@@ -188,6 +188,8 @@ def launch(
             try:
                 with shown, explain_timeout(partial(_loader_in_use, runner, task)):
                     metrics = runner.train() if task == "train" else runner.test()
+                if task == "train" and keep_record and is_main_process():
+                    record_end(cfg.work_dir)
                 if out is not None and is_main_process():
                     # Metrics of mmseg are numpy scalars.
                     write_whole(Path(out), json.dumps(metrics, indent=2, default=float) + "\n")

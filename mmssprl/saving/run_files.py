@@ -17,6 +17,7 @@ from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
 from ..models import is_pretraining
 from ..weights import read_checkpoint
 from ..weights.checkpoint_file import reason_of
+from .run_record import has_ended
 
 POINTER = "last_checkpoint"
 """File in a work dir with the path of the newest checkpoint."""
@@ -54,6 +55,9 @@ def finished_weights(cfg: Config) -> Path | None:
     """Return the final weights if the run to resume is complete, else None.
 
     They are the exported backbone of a pre-training, or the last checkpoint of another training.
+    That checkpoint is older than the last validation, and the export may be of a shorter training.
+    So the record of the run decides. Without one a pre-training, which only exports, counts as
+    ended.
     """
     checkpoint = cfg.get("load_from")
     if not cfg.get("resume") or not checkpoint or "://" in checkpoint:
@@ -65,8 +69,12 @@ def finished_weights(cfg: Config) -> Path | None:
     if meta["epoch"] < epochs and meta["iter"] < steps:
         return None
 
+    exports = is_pretraining(cfg)
+    if not has_ended(cfg.work_dir, unknown=exports):
+        return None
+
     weights = Path(checkpoint)
-    if is_pretraining(cfg):
+    if exports:
         weights = Path(cfg.work_dir) / f"{Path(cfg.filename).stem}_backbone.pth"
     return weights if weights.is_file() else None
 
