@@ -108,6 +108,24 @@ def test_a_kill_costs_no_more_than_the_steps_since_the_last_save(config, whole, 
     assert logged(tmp_path) == logged(whole)[12:]
 
 
+class KillAtEnd(Hook):
+    def after_train(self, runner):
+        raise Kill
+
+
+def test_an_extended_training_that_ends_before_its_export_is_not_finished(config, whole, tmp_path):
+    run = shutil.copytree(whole, tmp_path / "run")
+    options = {"train_cfg.max_epochs": 4}
+    with pytest.raises(Kill):
+        train(config, run, resume="auto", hooks=(KillAtEnd(),), options=options)
+    assert (run / "epoch_4.pth").exists()
+
+    resuming = partial(prepare_train_config, run / "stopped.py", work_dir=run, resume="auto")
+    assert finished_weights(resuming()) is None
+    train(run / "stopped.py", run, resume="auto")
+    assert finished_weights(resuming()) == run / "stopped_backbone.pth"
+
+
 @pytest.fixture(scope="module")
 def saved_by_the_clock(config, tmp_path_factory):
     """A run that was killed after a step, and the loader's processes that outlived it."""
