@@ -189,6 +189,14 @@ class TestBetweenCheckpoints:
         validated = [line["step"] for line in logged(tmp_path / "run") if "total" in line]
         assert validated == [1, 2]
 
+    def test_a_copy_that_is_resumed_deletes_its_own_best_checkpoint(self, tmp_path):
+        config = write_config(tmp_path, SCHEDULE + BEST)
+        train(config, tmp_path / "first", options={"train_cfg.max_epochs": 1})
+        shutil.copytree(tmp_path / "first", tmp_path / "copy")
+        train(config, tmp_path / "copy", resume="auto")
+        best = {path.parent.name: path.name for path in tmp_path.glob("*/best_*.pth")}
+        assert best == {"first": "best_total_epoch_1.pth", "copy": "best_total_epoch_2.pth"}
+
     @pytest.mark.parametrize("loop", ["", ITERS], ids=["epochs", "iters"])
     def test_a_run_that_stops_in_its_last_validation_is_not_finished(self, tmp_path, loop):
         hook = KillAt(8)
