@@ -77,9 +77,10 @@ def prepare_train_config(
     cfg = config_with_options(config, size, cfg_options, amp=amp, compile=compile)
     _place(cfg, work_dir, launcher)
     start = cfg.get("load_from") if resume == "auto" else None
+    if overwrite and (resume is not None or cfg.get("resume")):
+        asked = "resume=True of the config" if resume is None else "--resume"
+        raise UserValueError(f"{asked} keeps a run, --overwrite deletes it; give one.")
     if resume is not None:
-        if overwrite:
-            raise UserValueError("--resume keeps a run, --overwrite deletes it; give one.")
         cfg.resume = True
         cfg.load_from = None if resume == "auto" else str(existing_checkpoint(resume, "--resume"))
 

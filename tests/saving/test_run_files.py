@@ -57,9 +57,16 @@ class TestWorkDir:
         with pytest.raises(ValueError, match=rf"overwrite .*{key}='run/epoch_3"):
             check_work_dir(cfg, overwrite=True)
 
-    def test_a_run_is_not_resumed_by_deleting_it(self, config, used):
-        with pytest.raises(ValueError, match="--resume keeps a run, --overwrite deletes it"):
-            prepare_train_config(config, resume="auto", overwrite=True)
+    @pytest.mark.parametrize(
+        ("options", "asked"),
+        [
+            ({"resume": "auto"}, "--resume"),
+            ({"cfg_options": {"resume": True}}, "resume=True of the config"),
+        ],
+    )
+    def test_a_run_is_not_resumed_by_deleting_it(self, config, used, options, asked):
+        with pytest.raises(ValueError, match=f"{asked} keeps a run, --overwrite deletes it"):
+            prepare_train_config(config, overwrite=True, **options)
         assert {path.name for path in used.iterdir()} == RUN_FILES | OTHER_FILES
 
 
