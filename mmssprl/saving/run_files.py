@@ -46,6 +46,24 @@ def check_work_dir(cfg: Config, *, overwrite: bool) -> None:
             )
 
 
+def require_same_config(cfg: Config) -> None:
+    """Refuse to resume a run in its work dir by a config of another name.
+
+    Both would be in the folder, and the exported weights would have another name than its report
+    looks for.
+    """
+    work_dir = Path(cfg.work_dir)
+    found = sorted(path.name for path in work_dir.glob("*.py"))
+    name = Path(cfg.filename or "").name
+    if not name or not found or name in found:
+        return
+    if Path(cfg.load_from).resolve().parent == work_dir.resolve():
+        raise UserValueError(
+            f"cannot resume: {work_dir} has the config {found[0]}, but got {name}. Give "
+            f"{work_dir / found[0]}, with --cfg-options for other values, or rename yours."
+        )
+
+
 def files_of_run(cfg: Config) -> list[Path]:
     """Return the checkpoints of the run in ``cfg.work_dir``, and ``last_checkpoint``."""
     return [path for path in Path(cfg.work_dir).glob("*") if _RUN_FILES.fullmatch(path.name)]
