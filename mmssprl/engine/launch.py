@@ -190,7 +190,7 @@ def launch(
     stopped: StoppedError | None = None
     is_first = cfg.launcher == "none" or is_first_process()
     lock = hold_work_dir(cfg.work_dir, writes=task == "train" and is_first)
-    with lock, torch_threads(cfg.get("num_threads")), freed_memory_kept(get_device()):
+    with torch_threads(cfg.get("num_threads")), lock, freed_memory_kept(get_device()):
         first_step = FirstStepHook()
         hooks = (first_step, BoundedHistoriesHook(), *hooks)
         with explain_build_errors(cfg, first_step), explain_collectives(cfg):

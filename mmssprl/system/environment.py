@@ -83,9 +83,21 @@ def training_threads() -> int:
 
 @contextmanager
 def torch_threads(number: int | None) -> Iterator[None]:
-    """Set the threads of torch inside; None is ``default_threads``."""
+    """Set the threads of torch inside; None is ``default_threads``.
+
+    Raises:
+        ValueError: ``number`` is the num_threads of a config, and no whole number from 1 on.
+    """
+    if number is None:
+        number = default_threads()
+    if type(number) is not int or number < 1:
+        raise UserValueError(
+            "num_threads must be a whole number from 1 on, or None for one per core, but got "
+            f"{number!r}; correct it in the config or by --cfg-options."
+        )
+
     before = torch.get_num_threads()
-    torch.set_num_threads(number or default_threads())
+    torch.set_num_threads(number)
     try:
         yield
     finally:
