@@ -50,10 +50,12 @@ def merge_options(cfg: Config, options: Mapping[str, Any], *, flag: str = "--cfg
 def check_spelling(cfg: Config) -> None:
     """Raise ValueError for a name in a config file that is almost a key of a run.
 
-    Other names are helpers, or read by a user's own code.
+    Other names are helpers, or read by a user's own code. A class is one that the file imports.
     """
     used = used_keys(cfg) | ELSEWHERE | {"data_preprocessor"}
     for name in cfg.keys() - used:
+        if isinstance(cfg[name], type):
+            continue
         meant = _nearest(name, used)
         # A name such as val_evaluator_2 is a helper for its key.
         if meant and not name.startswith(f"{meant}_"):

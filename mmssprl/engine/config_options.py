@@ -6,12 +6,14 @@ from typing import Any
 
 import torch
 from mmengine.config import Config
+from mmengine.optim import AmpOptimWrapper, OptimWrapper
 
 from ..config.at_size import at_size
 from ..config.keys import used_keys
 from ..config.overrides import check_spelling, merge_options
 from ..config.reading import read_config_file
 from ..errors import UserValueError
+from ..registry import OPTIM_WRAPPERS, class_of
 
 
 def config_with_options(
@@ -52,7 +54,7 @@ def train_config_text(
 def _use_amp(cfg: Config) -> None:
     wrapper = cfg.get("optim_wrapper")
     kind = wrapper.get("type", "OptimWrapper") if isinstance(wrapper, Mapping) else None
-    if kind not in ("OptimWrapper", "AmpOptimWrapper"):
+    if class_of(kind, OPTIM_WRAPPERS) not in (OptimWrapper, AmpOptimWrapper):
         raise UserValueError(
             "--amp needs optim_wrapper.type='OptimWrapper' or 'AmpOptimWrapper', but got "
             f"{kind!r}; set mixed precision in the config instead."

@@ -46,12 +46,15 @@ def _logs(run: str | Path) -> list[Path]:
     """Return the logs of a run's starts, the oldest first.
 
     Their folders are named by the local time, which may go back: the clock of another machine, or
-    the time zone of a container. ``run.json`` has the order; other logs come first.
+    the time zone of a container. ``run.json`` has the order. Other logs are of a run that was
+    overwritten, unless it has not recorded all starts: then they come first.
     """
     starts = read_record(Path(run) / RECORD_FILE).get("starts", [])
     names = [start.get("log") for start in starts]
     places = {name: place for place, name in enumerate(names)}
-    found = Path(run).glob("*/vis_data/scalars.json")
+    found = [*Path(run).glob("*/vis_data/scalars.json")]
+    if starts and not starts[0].get("resumed_from") and None not in places:
+        found = [path for path in found if path.parts[-3] in places]
     return sorted(found, key=lambda path: (places.get(path.parts[-3], -1), path))
 
 

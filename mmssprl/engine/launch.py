@@ -26,8 +26,15 @@ from ..datasets.loader_processes import explain_timeout, prepare_loaders
 from ..errors import UserRuntimeError, UserValueError
 from ..saving.checkpoint_checks import check_fit_of_checkpoint, check_readable
 from ..saving.loops import use_resumable_loop
-from ..saving.run_files import check_work_dir, existing_checkpoint, files_of_run, newest_intact
-from ..saving.run_record import record_run
+from ..saving.resumed_values import require_same_optimizer
+from ..saving.run_files import (
+    check_work_dir,
+    existing_checkpoint,
+    files_of_run,
+    newest_intact,
+    require_same_config,
+)
+from ..saving.run_record import record_end, record_run
 from ..saving.save_and_stop_hook import DEFAULT_SAVE_EVERY, SaveAndStopHook, meaning_of_steps
 from ..system.environment import freed_memory_kept, torch_threads
 from ..system.locks import hold_work_dir
@@ -77,9 +84,10 @@ def prepare_train_config(
     cfg = config_with_options(config, size, cfg_options, amp=amp, compile=compile)
     _place(cfg, work_dir, launcher)
     start = cfg.get("load_from") if resume == "auto" else None
+    if overwrite and (resume is not None or cfg.get("resume")):
+        asked = "resume=True of the config" if resume is None else "--resume"
+        raise UserValueError(f"{asked} keeps a run, --overwrite deletes it; give one.")
     if resume is not None:
-        if overwrite:
-            raise UserValueError("--resume keeps a run, --overwrite deletes it; give one.")
         cfg.resume = True
         cfg.load_from = None if resume == "auto" else str(existing_checkpoint(resume, "--resume"))
 
@@ -90,6 +98,8 @@ def prepare_train_config(
         cfg.load_from = None if newest is None else str(newest)
     if cfg.get("resume") and cfg.load_from:
         check_readable(cfg, "train")
+        require_same_config(cfg)
+        require_same_optimizer(cfg)
         take_backbone(cfg, cfg.load_from)
         return cfg
 
@@ -180,7 +190,7 @@ def launch(
     stopped: StoppedError | None = None
     is_first = cfg.launcher == "none" or is_first_process()
     lock = hold_work_dir(cfg.work_dir, writes=task == "train" and is_first)
-    with lock, torch_threads(cfg.get("num_threads")), freed_memory_kept(get_device()):
+    with torch_threads(cfg.get("num_threads")), lock, freed_memory_kept(get_device()):
         first_step = FirstStepHook()
         hooks = (first_step, BoundedHistoriesHook(), *hooks)
         with explain_build_errors(cfg, first_step), explain_collectives(cfg):
@@ -188,6 +198,8 @@ def launch(
             try:
                 with shown, explain_timeout(partial(_loader_in_use, runner, task)):
                     metrics = runner.train() if task == "train" else runner.test()
+                if task == "train" and keep_record and is_main_process():
+                    record_end(cfg.work_dir)
                 if out is not None and is_main_process():
                     # Metrics of mmseg are numpy scalars.
                     write_whole(Path(out), json.dumps(metrics, indent=2, default=float) + "\n")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..console.wording import counted
 from ..errors import UserValueError
-from ..saving.run_record import RECORD_FILE, read_record
+from ..saving.run_record import RECORD_FILE, has_ended, read_record
 from .history import Record, read_scalars
 
 PAGE = "docs/troubleshooting.md"
@@ -229,7 +229,7 @@ def _progress(run: Path, records: Sequence[Record]) -> str:
     # An export may come from the best probe, or from a shorter training that this run resumed.
     exported = [path.stem for path in run.glob("*_backbone.pth")]
     is_exported = any(not stem.endswith("_best_backbone") for stem in exported)
-    is_complete = is_exported and last["progress"] + interval >= 1
+    is_complete = is_exported and last["progress"] + interval >= 1 and has_ended(run, unknown=True)
 
     planned = last["epochs_done"] / last["progress"]
     done = planned if is_complete else last["epochs_done"]

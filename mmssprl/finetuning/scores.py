@@ -118,8 +118,14 @@ def find_best(work_dir: Path, task: Task) -> dict[str, Any]:
     """Return epoch, score in percent and file of the best epoch; empty if none was kept."""
     key, _, factor = task.val_score
     scores = read_validations(work_dir, key)
+    kept = {}
     for path in work_dir.glob("best_*_epoch_*.pth"):
         epoch = int(path.stem.rpartition("_")[2])
         if epoch in scores:
-            return {"epoch": epoch, "score": factor * scores[epoch], "file": path.name}
-    return {}
+            kept[epoch] = path.name
+    if not kept:
+        return {}
+
+    # Runs of 0.3.0 and older that were moved have several.
+    best = max(kept, key=lambda epoch: (scores[epoch], epoch))
+    return {"epoch": best, "score": factor * scores[best], "file": kept[best]}

@@ -15,7 +15,7 @@ from ..errors import UserFileNotFoundError
 from ..models import SSPRL, pretraining_class
 from ..probing.probe_file import Probe, read_probes
 from ..saving.run_files import newest_intact
-from ..saving.run_record import RECIPE_FILE, RECORD_FILE, read_record
+from ..saving.run_record import RECIPE_FILE, RECORD_FILE, has_ended, read_record
 
 _NEEDS: dict[str, Any] = {
     "model.type": str,
@@ -65,7 +65,11 @@ def read_run(work_dir: str | Path) -> PretrainingRun:
     exported = folder / f"{stem}_backbone.pth"
     best = folder / f"{stem}_best_backbone.pth"
     # The file may come from a shorter training that this run resumed.
-    is_finished = exported.is_file() and records[-1]["epoch"] >= cfg.train_cfg.max_epochs
+    is_finished = (
+        exported.is_file()
+        and records[-1]["epoch"] >= cfg.train_cfg.max_epochs
+        and has_ended(folder, unknown=True)
+    )
     weights: Path | None = None
     with suppress(UserFileNotFoundError):  # all checkpoints are damaged
         weights = exported if is_finished else newest_intact(folder)

@@ -71,6 +71,8 @@ class SafeCheckpointHook(CheckpointHook):
             )
         with errors_alone(runner.logger):
             super().before_train(runner)
+        if self.save_best:
+            self._take_best_files(runner)
         if not is_main_process():
             return
 
@@ -158,6 +160,16 @@ class SafeCheckpointHook(CheckpointHook):
             for path in {*before.values()} - {*best.values()}:
                 if self.file_backend.isfile(path):
                     self.file_backend.remove(path)
+
+    def _take_best_files(self, runner: Runner) -> None:
+        """Look for the best checkpoints in this folder.
+
+        A run that was copied or moved remembers the paths of its old folder, and would delete them.
+        """
+        for key, path in self._best_files(runner).items():
+            here = self.file_backend.join_path(self.out_dir, Path(path).name)
+            runner.message_hub.update_info(key, here)
+        self._remember_best(self._best_files(runner))
 
     def _best_files(self, runner: Runner) -> dict[str, str]:
         """Return the best checkpoints by mmengine's key: of the score, or one for each."""

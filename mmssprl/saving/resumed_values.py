@@ -14,6 +14,8 @@ from mmengine.runner import Runner
 
 from ..console.live_line import at_work
 from ..console.log_line import LogLine
+from ..errors import UserValueError
+from ..weights import read_checkpoint
 from .checkpoint_hooks import as_plain
 
 SCHEDULE = "schedule"
@@ -31,6 +33,28 @@ def schedule_of(cfg: Config) -> str:
     """Return the parts of a config that give the rate of each step, as JSON."""
     parts = {key: cfg.get(key) for key in (*_OF_OPTIMIZER, *_OF_SCHEDULE)}
     return json.dumps(parts, default=str, sort_keys=True)
+
+
+def require_same_optimizer(cfg: Config) -> None:
+    """Raise ValueError if the checkpoint to resume from has the state of another optimizer."""
+    if "://" in cfg.load_from:
+        return
+    written = read_checkpoint(cfg.load_from, mmap=True)["meta"].get(SCHEDULE)
+    before = _optimizer_in(written or "{}")
+    now = _optimizer_in(schedule_of(cfg))
+    if before and now and before != now:
+        raise UserValueError(
+            f"cannot resume: {cfg.load_from} was written with the optimizer {before}, the config "
+            f"has {now}. Keep optim_wrapper.optimizer.type={before!r}, or start a new run in "
+            "another work dir, with load_from for these weights."
+        )
+
+
+def _optimizer_in(schedule: str) -> str:
+    """Return the name of the optimizer's class without its module; '' if it is not said."""
+    wrapper = json.loads(schedule).get("optim_wrapper") or {}
+    kind = str((wrapper.get("optimizer") or {}).get("type", ""))
+    return kind.removesuffix("'>").rpartition(".")[2]  # a class was written as "<class 'a.B'>"
 
 
 def use_values_of_config(runner: Runner, checkpoint: dict[str, Any]) -> None:

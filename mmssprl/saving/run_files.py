@@ -17,6 +17,7 @@ from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
 from ..models import is_pretraining
 from ..weights import read_checkpoint
 from ..weights.checkpoint_file import reason_of
+from .run_record import has_ended
 
 POINTER = "last_checkpoint"
 """File in a work dir with the path of the newest checkpoint."""
@@ -45,6 +46,24 @@ def check_work_dir(cfg: Config, *, overwrite: bool) -> None:
             )
 
 
+def require_same_config(cfg: Config) -> None:
+    """Refuse to resume a run in its work dir by a config of another name.
+
+    Both would be in the folder, and the exported weights would have another name than its report
+    looks for.
+    """
+    work_dir = Path(cfg.work_dir)
+    found = sorted(path.name for path in work_dir.glob("*.py"))
+    name = Path(cfg.filename or "").name
+    if not name or not found or name in found:
+        return
+    if Path(cfg.load_from).resolve().parent == work_dir.resolve():
+        raise UserValueError(
+            f"cannot resume: {work_dir} has the config {found[0]}, but got {name}. Give "
+            f"{work_dir / found[0]}, with --cfg-options for other values, or rename yours."
+        )
+
+
 def files_of_run(cfg: Config) -> list[Path]:
     """Return the checkpoints of the run in ``cfg.work_dir``, and ``last_checkpoint``."""
     return [path for path in Path(cfg.work_dir).glob("*") if _RUN_FILES.fullmatch(path.name)]
@@ -54,6 +73,9 @@ def finished_weights(cfg: Config) -> Path | None:
     """Return the final weights if the run to resume is complete, else None.
 
     They are the exported backbone of a pre-training, or the last checkpoint of another training.
+    That checkpoint is older than the last validation, and the export may be of a shorter training.
+    So the record of the run decides. Without one a pre-training, which only exports, counts as
+    ended.
     """
     checkpoint = cfg.get("load_from")
     if not cfg.get("resume") or not checkpoint or "://" in checkpoint:
@@ -65,8 +87,12 @@ def finished_weights(cfg: Config) -> Path | None:
     if meta["epoch"] < epochs and meta["iter"] < steps:
         return None
 
+    exports = is_pretraining(cfg)
+    if not has_ended(cfg.work_dir, unknown=exports):
+        return None
+
     weights = Path(checkpoint)
-    if is_pretraining(cfg):
+    if exports:
         weights = Path(cfg.work_dir) / f"{Path(cfg.filename).stem}_backbone.pth"
     return weights if weights.is_file() else None
 

@@ -17,6 +17,8 @@ from ..system.environment import describe_environment, source_commit
 from ..system.outputs import write_whole
 
 RECORD_FILE = "run.json"
+_ENDED = "ended"
+"""Key of a start in ``run.json``: whether the training was trained, validated and exported."""
 RECIPE_FILE = "recipe.json"
 """The recipe and forecast that `pretrain` printed, with reasons."""
 REPORT_FILE = "report.html"
@@ -43,6 +45,7 @@ def record_run(cfg: Config, dataset: Any, log: str | None = None) -> None:
         "environment": describe_environment(get_device()),
         "commit": source_commit(),
         "images": images,
+        _ENDED: False,
     }
 
     record = read_record(path) if cfg.get("resume") else {}
@@ -54,6 +57,24 @@ def record_run(cfg: Config, dataset: Any, log: str | None = None) -> None:
         _warn_of_changes(record["starts"][0]["images"], images)
     record["starts"].append(start)
     write_whole(path, json.dumps(record, indent=2) + "\n")
+
+
+def record_end(work_dir: str | Path) -> None:
+    """Note in ``run.json`` that the last start has trained to its end."""
+    path = Path(work_dir) / RECORD_FILE
+    record = read_record(path)
+    if record.get("starts"):
+        record["starts"][-1][_ENDED] = True
+        write_whole(path, json.dumps(record, indent=2) + "\n")
+
+
+def has_ended(work_dir: str | Path, *, unknown: bool) -> bool:
+    """Whether the last start has trained to its end; ``unknown`` if the record does not say it.
+
+    Records of 0.3.0 and older do not.
+    """
+    starts = read_record(Path(work_dir) / RECORD_FILE).get("starts") or [{}]
+    return bool(starts[-1].get(_ENDED, unknown))
 
 
 def _warn_of_changes(before: dict[str, Any] | None, now: dict[str, Any] | None) -> None:

@@ -90,9 +90,21 @@ def training_threads() -> int:
 
 @contextmanager
 def torch_threads(number: int | None) -> Iterator[None]:
-    """Set the threads of torch inside; None is ``default_threads``."""
+    """Set the threads of torch inside; None is ``default_threads``.
+
+    Raises:
+        ValueError: ``number`` is the num_threads of a config, and no whole number from 1 on.
+    """
+    if number is None:
+        number = default_threads()
+    if type(number) is not int or number < 1:
+        raise UserValueError(
+            "num_threads must be a whole number from 1 on, or None for one per core, but got "
+            f"{number!r}; correct it in the config or by --cfg-options."
+        )
+
     before = torch.get_num_threads()
-    torch.set_num_threads(number or default_threads())
+    torch.set_num_threads(number)
     try:
         yield
     finally:
@@ -172,15 +184,22 @@ def peak_resident_mib() -> int:
 
 def source_commit() -> str:
     """Return the commit of this package's checkout, and whether files are changed."""
-    git = ["git", "-C", str(Path(__file__).parent)]
-    commands = (["rev-parse", "--short", "HEAD"], ["status", "--porcelain", "--", ":/"])
+    unknown = "unknown (no git checkout)"
     try:
-        commit, changed = (
-            check_output([*git, *each], text=True, stderr=DEVNULL) for each in commands
-        )
+        # An installed package may be inside the repository of a user.
+        if _git("rev-parse", "--show-prefix"):
+            return unknown
+        commit = _git("rev-parse", "--short", "HEAD")
+        changed = _git("status", "--porcelain")
     except (OSError, CalledProcessError):
-        return "unknown (no git checkout)"
-    return commit.strip() + (" with uncommitted changes" if changed else "")
+        return unknown
+    return commit + (" with uncommitted changes" if changed else "")
+
+
+def _git(*words: str) -> str:
+    """Return what git says in the folder of this package."""
+    git = ["git", "-C", str(Path(__file__).resolve().parents[2])]
+    return check_output([*git, *words], text=True, errors="replace", stderr=DEVNULL).strip()
 
 
 def choose_device(device: str | torch.device) -> torch.device:

@@ -1,16 +1,25 @@
-"""Locks: one process at a time writes to a folder or file, and others are refused or wait."""
+"""Locks: one process at a time writes to a folder or file, and others are refused or wait.
 
+Some network drives have no locks. There a marker file would outlive a killed process, and refuse
+the job that resumes it on another machine. So nobody is refused there, and one line says so.
+"""
+
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 
+from ..console.quiet import say
 from ..errors import UserRuntimeError
 from .outputs import check_folder, prepare_output
 
 LOCK_FILE = ".lock"
 """Lock file in a folder; a file OUT has ``.OUT.lock`` next to it."""
+_WITHOUT_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}
+"""Errors of ``flock``, on Lustre and on NFS."""
 
 
 @contextmanager
@@ -39,9 +48,24 @@ def hold_output(path: str | Path, *suffixes: str, overwrite: bool = False) -> It
 
 @contextmanager
 def wait_for(path: str | Path) -> Iterator[None]:
-    """Lock a file while the block runs, after all other processes that write it."""
-    with FileLock(_lock_of(Path(path))):
+    """Lock a file while the block runs, after all other processes that write it.
+
+    On a drive without locks they wait for a marker file.
+    """
+    path = Path(path)
+    lock: BaseFileLock | None = _lock(_lock_of(path), blocking=True)
+    if lock is None:
+        marker = path.with_name(f".{path.name}.marker{LOCK_FILE}")
+        _say_once(
+            f"warning: the drive of {path.parent} has no locks; processes wait for "
+            f"{marker.name} in it. If one was killed on another machine, delete that file."
+        )
+        lock = SoftFileLock(marker)
+        lock.acquire()
+    try:
         yield
+    finally:
+        lock.release()
 
 
 def is_unused(folder: Path) -> bool:
@@ -58,18 +82,40 @@ def _lock_of(path: Path) -> Path:
 
 @contextmanager
 def _held(file: Path, what: Path) -> Iterator[None]:
-    lock = FileLock(file)
     try:
-        lock.acquire(blocking=False)
+        lock = _lock(file, blocking=False)
     except Timeout as error:
         raise UserRuntimeError(
             f"one process at a time must write {what}, but another one does; wait for it, stop it, "
             "or give another path."
         ) from error
+    if lock is None:
+        _say_once(
+            f"warning: the drive of {what} has no locks, so a second command that writes there "
+            "would not be refused; start only one."
+        )
     try:
         yield
     finally:
         with suppress(OSError):
             if not file.stat().st_size:  # else it is a user's file
                 file.unlink()
-        lock.release()
+        if lock is not None:
+            lock.release()
+
+
+def _lock(file: Path, *, blocking: bool) -> FileLock | None:
+    """Lock a file; return None on a drive without locks."""
+    lock = FileLock(file, fallback_to_soft=False)
+    try:
+        lock.acquire(blocking=blocking)
+    except OSError as error:
+        if error.errno not in _WITHOUT_LOCKS:
+            raise
+        return None
+    return lock
+
+
+@cache
+def _say_once(line: str) -> None:
+    say(line)

@@ -81,6 +81,17 @@ def test_helpers_of_usual_names_pass():
     check_spelling(Config(dict.fromkeys(helpers, 1)))
 
 
+def test_classes_that_a_file_imports_pass(tmp_path):
+    file = tmp_path / "new_style.py"
+    file.write_text("from mmengine.visualization import Visualizer\n")
+    cfg = Config.fromfile(file)
+    assert isinstance(cfg.Visualizer, type)
+    check_spelling(cfg)
+    cfg.visualiser = {}
+    with pytest.raises(UserError, match="new_style.py: visualiser: .*'visualizer'"):
+        check_spelling(cfg)
+
+
 def test_the_data_follow_the_layout_of_the_model():
     cfg = Config.fromfile(SSPRL)
     merge_options(cfg, {"model.layout.num_small": 6})

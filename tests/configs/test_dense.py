@@ -60,6 +60,16 @@ def test_keeps_to_the_contract_of_benchmarks(name):
         assert cfg.param_scheduler[-1].end == cfg.max_iters
 
 
+@pytest.mark.parametrize(
+    "name", [f"benchmarks/{MASK_RCNN}", f"benchmarks/{MASK_RCNN_LONG}", "_base_/finetune_detect"]
+)
+def test_processes_wait_for_the_scores_of_40504_images(name):
+    """The first process computes them in 15 ms of CPU time each."""
+    cfg = Config.fromfile(ROOT / "configs" / f"{name}.py")
+    assert cfg.env_cfg.dist_cfg.timeout > 2 * 40_504 * 0.0153
+    assert cfg.env_cfg.dist_cfg.backend == "nccl"
+
+
 MASK_RCNN_SCHEDULES = [
     (MASK_RCNN, 15_000, [10_000, 13_333]),
     (MASK_RCNN_LONG, 90_000, [60_000, 80_000]),

@@ -1,5 +1,6 @@
 import json
 
+import pytest
 from helpers.engine.logs import write_log
 
 from mmssprl.engine.history import read_scalars, read_validations
@@ -28,12 +29,21 @@ def test_a_run_that_was_resumed_in_another_time_zone_has_its_order(tmp_path):
     assert losses(tmp_path) == [(1, 1), (2, 1), (3, 1)]
 
 
-def test_logs_of_a_run_that_was_overwritten_come_first(tmp_path):
+@pytest.mark.parametrize(
+    ("starts", "expected"),
+    [
+        ([{"log": "20260102_000000"}], [(2, 1)]),
+        # The record of the first start is lost, or of 0.2 and names no log.
+        ([{"log": "20260102_000000", "resumed_from": "epoch_1.pth"}], [(1, 9), (2, 1)]),
+        ([{"log": None}, {"log": "20260102_000000"}], [(1, 9), (2, 1)]),
+    ],
+    ids=["overwritten", "no-first", "no-log"],
+)
+def test_logs_of_a_run_that_was_overwritten_are_left_out(tmp_path, starts, expected):
     write_log(tmp_path, [training_line(step, loss=9) for step in (1, 2, 3)], "20260109_000000")
-    write_log(tmp_path, [training_line(step) for step in (1, 2)], "20260102_000000")
-    starts = [{"log": "20260102_000000"}]
+    write_log(tmp_path, [training_line(2)], "20260102_000000")
     (tmp_path / "run.json").write_text(json.dumps({"config": {}, "starts": starts}))
-    assert losses(tmp_path) == [(1, 1), (2, 1)]
+    assert losses(tmp_path) == expected
 
 
 def test_lines_of_validations_are_left_out(tmp_path):

@@ -4,6 +4,7 @@ import pytest
 import torch
 from helpers.engine.toy_run import ToyModel, write_config
 from mmengine.config import Config
+from mmengine.optim import AmpOptimWrapper, OptimWrapper
 from mmengine.runner import Runner
 
 from mmssprl.engine.launch import launch, prepare_test_config, prepare_train_config
@@ -87,6 +88,21 @@ def test_amp_is_bfloat16_without_a_scaler_unless_the_config_says(
     wrapper = prepare_train_config(config, amp=True, cfg_options=options).optim_wrapper
     assert (wrapper.type, wrapper.dtype) == ("AmpOptimWrapper", dtype)
     assert (wrapper.get("loss_scale"), wrapper.optimizer.lr) == (scale, 0.01)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        OptimWrapper,
+        AmpOptimWrapper,
+        "mmengine.OptimWrapper",
+        "mmengine.optim.OptimWrapper",
+    ],
+)
+def test_amp_takes_a_wrapper_by_each_of_its_names(config, on_gpu, kind):
+    options = {"optim_wrapper.type": kind}
+    wrapper = prepare_train_config(config, amp=True, cfg_options=options).optim_wrapper
+    assert wrapper.type == "AmpOptimWrapper"
 
 
 @pytest.mark.parametrize("wrapper", [{"type": "ApexOptimWrapper"}, None])

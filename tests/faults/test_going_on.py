@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import tarfile
+from functools import partial
 from unittest import mock
 
 import psutil
@@ -28,10 +29,12 @@ from mmengine.hooks import Hook
 
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.datasets.labels import find_labels
+from mmssprl.engine.launch import prepare_train_config
 from mmssprl.errors import UserValueError
 from mmssprl.finetuning.config import finetune_config, set_label_files
 from mmssprl.finetuning.label_files import write_labels
 from mmssprl.finetuning.options import FinetuneOptions
+from mmssprl.saving.run_files import finished_weights
 
 pytestmark = [pytest.mark.fault, pytest.mark.fence]
 
@@ -105,6 +108,24 @@ def test_a_kill_costs_no_more_than_the_steps_since_the_last_save(config, whole, 
     assert logged(tmp_path) == logged(whole)[12:]
 
 
+class KillAtEnd(Hook):
+    def after_train(self, runner):
+        raise Kill
+
+
+def test_an_extended_training_that_ends_before_its_export_is_not_finished(config, whole, tmp_path):
+    run = shutil.copytree(whole, tmp_path / "run")
+    options = {"train_cfg.max_epochs": 4}
+    with pytest.raises(Kill):
+        train(config, run, resume="auto", hooks=(KillAtEnd(),), options=options)
+    assert (run / "epoch_4.pth").exists()
+
+    resuming = partial(prepare_train_config, run / "stopped.py", work_dir=run, resume="auto")
+    assert finished_weights(resuming()) is None
+    train(run / "stopped.py", run, resume="auto")
+    assert finished_weights(resuming()) == run / "stopped_backbone.pth"
+
+
 @pytest.fixture(scope="module")
 def saved_by_the_clock(config, tmp_path_factory):
     """A run that was killed after a step, and the loader's processes that outlived it."""
@@ -167,6 +188,33 @@ class TestBetweenCheckpoints:
         train(config, tmp_path / "run", resume="auto")
         validated = [line["step"] for line in logged(tmp_path / "run") if "total" in line]
         assert validated == [1, 2]
+
+    def test_a_copy_that_is_resumed_deletes_its_own_best_checkpoint(self, tmp_path):
+        config = write_config(tmp_path, SCHEDULE + BEST)
+        train(config, tmp_path / "first", options={"train_cfg.max_epochs": 1})
+        shutil.copytree(tmp_path / "first", tmp_path / "copy")
+        train(config, tmp_path / "copy", resume="auto")
+        best = {path.parent.name: path.name for path in tmp_path.glob("*/best_*.pth")}
+        assert best == {"first": "best_total_epoch_1.pth", "copy": "best_total_epoch_2.pth"}
+
+    @pytest.mark.parametrize("loop", ["", ITERS], ids=["epochs", "iters"])
+    def test_a_run_that_stops_in_its_last_validation_is_not_finished(self, tmp_path, loop):
+        hook = KillAt(8)
+        hook.before_val_iter = hook.before_train_iter
+        config = write_config(tmp_path, SCHEDULE + BEST + loop)
+        if loop:
+            with config.open("a") as file:
+                file.write("train_cfg['val_interval'] = 8\n")
+                file.write("default_hooks['checkpoint'].update(interval=8, by_epoch=False)\n")
+        with pytest.raises(Kill):
+            train(config, tmp_path / "run", hooks=(hook,))
+
+        resuming = partial(prepare_train_config, config, work_dir=tmp_path / "run", resume="auto")
+        assert finished_weights(resuming()) is None
+        train(config, tmp_path / "run", resume="auto")
+        assert finished_weights(resuming()).name == ("iter_8.pth" if loop else "epoch_2.pth")
+        validated = [line for line in logged(tmp_path / "run") if "total" in line]
+        assert len(validated) == (1 if loop else 2)
 
     def test_no_files_pile_up_where_checkpoints_count_steps(self, tmp_path):
         keep = {"type": "CheckpointHook", "by_epoch": False, "interval": 3, "max_keep_ckpts": 2}

@@ -1,16 +1,18 @@
+import errno
 import os
 import subprocess
 import sys
 from contextlib import contextmanager
 
 import pytest
+from filelock import SoftFileLock, Timeout
 from helpers.engine.toy_run import write_config
 from helpers.package.checkout import ROOT
 
 from mmssprl.cli import main
 from mmssprl.engine.launch import launch, prepare_train_config
 from mmssprl.errors import UserError
-from mmssprl.system.locks import hold_output, hold_work_dir, is_unused
+from mmssprl.system.locks import hold_output, hold_work_dir, is_unused, wait_for
 from mmssprl.system.outputs import sweep_parts, whole_file
 
 pytestmark = pytest.mark.fault
@@ -91,6 +93,39 @@ def test_a_killed_process_holds_nothing(tmp_path, monkeypatch):
     launch(prepare_train_config("toy.py", work_dir="run"), "train")
     assert (tmp_path / "run/epoch_1.pth").exists()
     assert not (tmp_path / "run/.lock").exists()
+
+
+@pytest.fixture(params=[errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
+def no_locks(request, monkeypatch):
+    """A drive that knows no locks."""
+
+    def refuse(*args):
+        raise OSError(request.param, os.strerror(request.param))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+
+
+def test_a_drive_without_locks_is_reported_once(tmp_path, no_locks, capsys):
+    run = tmp_path / "run"
+    for _ in range(2):  # the lock of a killed process stays
+        with hold_work_dir(run), hold_output(tmp_path / "out.csv"):
+            (run / ".lock").touch()
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(" has no locks, so")[0] for line in lines] == [
+        f"warning: the drive of {run}",
+        f"warning: the drive of {tmp_path / 'out.csv'}",
+    ]
+
+
+def test_processes_wait_on_a_drive_without_locks(tmp_path, no_locks, capsys):
+    marker = tmp_path / ".maps.marker.lock"
+    with wait_for(tmp_path / "maps"):
+        assert marker.exists()
+        with pytest.raises(Timeout):
+            SoftFileLock(marker).acquire(blocking=False)
+    assert not marker.exists()
+    assert is_unused(tmp_path)
+    assert "wait for .maps.marker.lock" in capsys.readouterr().out
 
 
 def test_a_lock_is_deleted_afterwards(tmp_path):

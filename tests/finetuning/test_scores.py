@@ -1,7 +1,10 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 from helpers.datasets.labelled_folders import write_mask
+from helpers.engine.logs import write_log
 from mmengine.evaluator import Evaluator
 from mmengine.registry import DefaultScope
 from mmengine.structures import InstanceData, PixelData
@@ -11,6 +14,7 @@ from PIL import Image
 from mmssprl.datasets.labels import LabelledData, LabelledImage, Object
 from mmssprl.drawing.named_boxes import class_colour
 from mmssprl.finetuning.label_files import write_labels
+from mmssprl.finetuning.scores import find_best
 from mmssprl.finetuning.tasks import TASKS
 
 CLASSES = ["disc", "square", "star"]
@@ -198,3 +202,15 @@ def test_shares_of_pixels(tmp_path):
     square = (0, 128, 0)  # VOC's third colour
     assert (below == square).all(2).any()
     assert not (below == (128, 0, 0)).all(2).any()  # no disc is in the picture
+
+
+@pytest.mark.parametrize("best", [1, 2, 3])
+def test_the_best_of_several_kept_checkpoints_has_the_best_score(tmp_path, best):
+    task = SimpleNamespace(val_score=("acc", "top-1", 100))
+    lines = [{"acc": 0.5 if epoch == best else 0.25, "step": epoch} for epoch in (1, 2, 3, 4)]
+    write_log(tmp_path, lines)
+    assert find_best(tmp_path, task) == {}
+    for epoch in (1, 2, 3):
+        (tmp_path / f"best_acc_epoch_{epoch}.pth").touch()
+    found = {"epoch": best, "score": 50.0, "file": f"best_acc_epoch_{best}.pth"}
+    assert find_best(tmp_path, task) == found

@@ -10,6 +10,7 @@ from helpers.reporting.report_pages import Page
 from mmssprl.cli import main
 from mmssprl.reporting import page as report_page
 from mmssprl.reporting import report_run, write_report
+from mmssprl.reporting.run import read_run
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 FIGURES = [1, 2, 2, 2, 3, 3]
@@ -112,6 +113,22 @@ def test_the_verdict_is_printed(without_images, capsys):
     assert length == "trained: 3.0 of 3 epochs of 12 images"
     assert words.startswith("too short to tell")
     assert page == f"report: {without_images / 'report.html'}"
+
+
+def test_a_run_that_is_extended_is_not_finished_before_its_export(run):
+    record = json.loads((run / "run.json").read_text())
+    record["starts"].append({**record["starts"][-1], "ended": False})
+    (run / "run.json").write_text(json.dumps(record))
+    (log,) = run.glob("*/vis_data/scalars.json")
+    lines = log.read_text().splitlines(keepends=True)
+    steps = [line for line in lines if '"lr"' in line]
+    # Every second one of nine steps has a line, so the last has none.
+    log.write_text("".join(steps[1::2]))
+
+    found = read_run(run)
+    assert not found.is_finished
+    assert found.weights == run / "epoch_3.pth"
+    assert found.diagnosis.lines[0].startswith("trained: 2.7 of 3 epochs")
 
 
 def test_an_older_page_is_replaced(without_images):

@@ -9,6 +9,7 @@ from helpers.saving.toy_checkpoint import SCHEDULE
 from mmengine.hooks import Hook
 
 from mmssprl.engine.launch import launch, prepare_train_config
+from mmssprl.errors import UserError
 
 WARM_UP = """
 train_cfg = dict(by_epoch=True, max_epochs=2)
@@ -124,3 +125,16 @@ def test_a_rate_that_follows_the_scores_stays(work):
     assert rates("new") == [0.01] * 8
     stop_after_first_epoch(work / "new")
     assert rates("new", "auto", optim_wrapper__optimizer__lr=0.1) == [0.01] * 4
+
+
+def test_another_optimizer_is_refused_before_anything_is_written(work):
+    before = {path: path.stat().st_mtime_ns for path in (work / "run").rglob("*")}
+    other = {"_delete_": True, "type": "AdamW", "lr": 0.001}
+    with pytest.raises(UserError, match="epoch_1.pth was written .* SGD, the config has AdamW"):
+        rates("run", "auto", optim_wrapper__optimizer=other)
+    assert {path: path.stat().st_mtime_ns for path in (work / "run").rglob("*")} == before
+
+
+@pytest.mark.parametrize("kind", [torch.optim.SGD, "torch.optim.SGD", "torch.optim.sgd.SGD"])
+def test_the_same_optimizer_has_several_names(work, kind):
+    assert len(rates("run", "auto", optim_wrapper__optimizer__type=kind)) == 4

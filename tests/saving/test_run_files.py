@@ -57,9 +57,16 @@ class TestWorkDir:
         with pytest.raises(ValueError, match=rf"overwrite .*{key}='run/epoch_3"):
             check_work_dir(cfg, overwrite=True)
 
-    def test_a_run_is_not_resumed_by_deleting_it(self, config, used):
-        with pytest.raises(ValueError, match="--resume keeps a run, --overwrite deletes it"):
-            prepare_train_config(config, resume="auto", overwrite=True)
+    @pytest.mark.parametrize(
+        ("options", "asked"),
+        [
+            ({"resume": "auto"}, "--resume"),
+            ({"cfg_options": {"resume": True}}, "resume=True of the config"),
+        ],
+    )
+    def test_a_run_is_not_resumed_by_deleting_it(self, config, used, options, asked):
+        with pytest.raises(ValueError, match=f"{asked} keeps a run, --overwrite deletes it"):
+            prepare_train_config(config, overwrite=True, **options)
         assert {path.name for path in used.iterdir()} == RUN_FILES | OTHER_FILES
 
 
@@ -76,6 +83,19 @@ class TestRefused:
             with pytest.raises(UserError, match=f"it lacks {missing}"):
                 resume_file(work)
             tools_test(work)  # its weights are all there
+
+    def test_a_config_of_another_name(self, work):
+        (work / "toy.py").rename(work / "other.py")
+        with pytest.raises(UserError, match="run has the config toy.py, but got other.py"):
+            prepare_train_config("other.py", work_dir="run", resume="auto")
+        assert [path.name for path in (work / "run").glob("*.py")] == ["toy.py"]
+        # A new run from a checkpoint of this one has a name of its own.
+        prepare_train_config("other.py", work_dir="new", resume="run/epoch_1.pth")
+
+    def test_the_users_modules_in_a_work_dir_are_no_configs(self, work):
+        (work / "run/a_module.py").touch()
+        resume_by(work)
+        assert (work / "run/epoch_2.pth").exists()
 
     @pytest.mark.parametrize("path", [resume_by, load_from, tools_test])
     def test_another_model(self, work, path):

@@ -7,6 +7,7 @@ from helpers.engine.toy_run import write_config
 from mmengine.config import Config
 
 from mmssprl.engine.launch import launch, prepare_train_config
+from mmssprl.errors import UserError
 from mmssprl.saving.run_record import record_run
 
 
@@ -145,6 +146,16 @@ def test_a_run_uses_its_num_threads(trained):
     (start,) = json.loads((trained / "run.json").read_text())["starts"]
     assert start["environment"]["threads"] == 3
     assert torch.get_num_threads() == 1  # as before
+
+
+@pytest.mark.parametrize("number", [-1, 0, 1.5, "two"])
+def test_num_threads_that_is_no_number_of_threads_is_refused(tmp_path, number):
+    cfg = prepare_train_config(
+        write_config(tmp_path), work_dir=tmp_path / "run", cfg_options={"num_threads": number}
+    )
+    with pytest.raises(UserError, match=f"num_threads must be .* but got {number!r};"):
+        launch(cfg, "train")
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_run_writes_no_secret(trained):

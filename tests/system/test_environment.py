@@ -1,4 +1,6 @@
 import os
+import re
+import subprocess
 
 import pytest
 import torch
@@ -43,3 +45,39 @@ def test_the_imports_of_a_process_are_frozen_once(monkeypatch):
     environment.freeze_imports()
     environment.freeze_imports()
     assert frozen == [1]
+
+
+class TestCommit:
+    @pytest.fixture
+    def repository(self, tmp_path, monkeypatch):
+        """A repository of one commit."""
+        for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
+            monkeypatch.delenv(name, raising=False)
+        (tmp_path / "a.txt").touch()
+        (tmp_path / ".gitignore").write_text(".venv")
+        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        for words in (["init", "-q"], ["add", "-A"], [*who, "commit", "-q", "-m", "a"]):
+            subprocess.run(["git", *words], cwd=tmp_path, check=True)
+        return tmp_path
+
+    @pytest.fixture
+    def place(self, monkeypatch):
+        """A function that moves the package below a folder."""
+
+        def move(folder):
+            path = folder / "mmssprl/system/environment.py"
+            path.parent.mkdir(parents=True)
+            monkeypatch.setattr(environment, "__file__", str(path))
+
+        return move
+
+    def test_a_checkout_has_a_commit(self, repository, place):
+        place(repository)
+        commit = environment.source_commit()
+        assert re.fullmatch("[0-9a-f]{7,}", commit)
+        (repository / "a.txt").write_text("changed")
+        assert environment.source_commit() == f"{commit} with uncommitted changes"
+
+    def test_a_package_inside_a_user_s_repository_has_none(self, repository, place):
+        place(repository / ".venv/lib/site-packages")
+        assert environment.source_commit() == "unknown (no git checkout)"

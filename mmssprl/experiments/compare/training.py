@@ -61,8 +61,12 @@ class Meter(Hook):
         self._start = self._now() / 1e9 - (runner.message_hub.get_info(_SECONDS) or 0.0)
 
     def after_train_epoch(self, runner: Runner) -> None:
-        """Keep the time for the next checkpoint."""
-        runner.message_hub.update_info(_SECONDS, self._now() / 1e9 - self._start)
+        """Keep the time for the measurements."""
+        runner.message_hub.update_info(_SECONDS, self._seconds())
+
+    def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
+        """Keep the time in a checkpoint, which may be written inside an epoch."""
+        checkpoint["message_hub"]["runtime_info"][_SECONDS] = self._seconds()
 
     def after_train(self, runner: Runner) -> None:
         """Collect the measurements."""
@@ -83,6 +87,9 @@ class Meter(Hook):
             "embedding_spread": last.get("embedding_spread"),
             "collapsed": is_collapsed(last),
         }
+
+    def _seconds(self) -> float:
+        return self._now() / 1e9 - self._start
 
 
 def train_and_probe(folder: Path) -> None:

@@ -138,7 +138,10 @@ def test_paces_count_the_operations_of_a_step(calls, first):
     assert 3 < flops["ssprl"] / flops["swav"] < 8  # SS-PRL cuts 28 crops, SwAV 2 of them
 
 
-def test_a_stopped_run_resumes_from_its_checkpoint(calls, first, monkeypatch):
+@pytest.mark.parametrize(
+    ("options", "resumed"), [({}, [3, 4]), ({"save_every": 1}, [4])], ids=["epoch", "step"]
+)
+def test_a_stopped_run_resumes_from_its_checkpoint(calls, first, monkeypatch, options, resumed):
     found = planned(calls.work_dir, calls.data, seeds=2, equal=("epochs",))
     runs = found.final_runs()["epochs"]
     [run] = [run for run in runs if run.folder.name == "swav-1ep-lr1-seed1"]
@@ -146,7 +149,7 @@ def test_a_stopped_run_resumes_from_its_checkpoint(calls, first, monkeypatch):
     def with_options(**options):
         return replace(run, inputs={**run.inputs, "options": {**run.inputs["options"], **options}})
 
-    run = with_options(**{"train_cfg.max_epochs": 3})
+    run = with_options(**{"train_cfg.max_epochs": 3}, **options)
     seen = []
 
     def stop_once(meter, runner, *args, **kwargs):
@@ -161,7 +164,7 @@ def test_a_stopped_run_resumes_from_its_checkpoint(calls, first, monkeypatch):
         run.work(1)
     assert not run.is_complete
     values = run.work(1)
-    assert seen == [0, 1, 2, 3, 4, 3, 4, 5, 6, 7, 8]
+    assert seen == [0, 1, 2, 3, 4, *resumed, 5, 6, 7, 8]
     assert values["steps"] == 9
     # Those of the steps whose results were lost do not count.
     assert values["seconds"] == 9
