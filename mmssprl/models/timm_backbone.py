@@ -86,6 +86,11 @@ class TimmBackbone(HiddenModule):
         if self.out_type == "pooled":
             return (model(images),)
         features = model.forward_features(images)
+        if not isinstance(features, Tensor):  # such as the tokens of several branches
+            raise UserValueError(
+                "weights must be of a backbone that gives a feature map, but the features of "
+                f"timm/{self.model_name} are a {type(features).__name__}; use another network."
+            )
         if features.dim() == 3:
             tokens = features[:, getattr(model, "num_prefix_tokens", None) or 0 :]
             return (map_of_tokens(tokens, images),)

@@ -135,7 +135,8 @@ def _find_in_timm(name: str, views: Sequence[Tensor]) -> Backbone:
         except Exception as error:  # each network refuses sizes in its own way
             fault = fault or first_line(error)
             continue
-        is_map = last.dim() == 4 and last.shape[:2] == pooled.shape
+        # A network of several branches gives a list of tokens.
+        is_map = isinstance(last, Tensor) and last.dim() == 4 and last.shape[:2] == pooled.shape
         gives_map = is_map and torch.allclose(pool(last), pooled, atol=_SAME)
         cfg: dict[str, Any] = {"type": "TimmBackbone", "model_name": model_name}
         cfg["out_type"] = "featmap" if gives_map else "pooled"
