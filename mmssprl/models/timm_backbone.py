@@ -69,13 +69,25 @@ class TimmBackbone(HiddenModule):
 
         self.model_name = model_name
         self.out_type = out_type
-        self.inner = split_norms(timm.create_model(model_name, num_classes=0, **(options or {})))
+        self._options = dict(options or {})
+        self.inner = split_norms(timm.create_model(model_name, num_classes=0, **self._options))
 
     @property
     def img_size(self) -> tuple[int, int]:
-        """Height and width of the images that timm trains the network on."""
+        """Height and width of the images: the option, or what timm trains the network on."""
         model: Any = self.inner
-        return tuple(model.pretrained_cfg["input_size"][-2:])
+        chosen = self._options.get("img_size") or model.pretrained_cfg["input_size"][-2:]
+        return (chosen, chosen) if isinstance(chosen, int) else tuple(chosen)
+
+    @property
+    def fixed_px(self) -> int | None:
+        """Side of the images, if the network takes one size only and timm says so, else None."""
+        model: Any = self.inner
+        is_dynamic = self._options.get("dynamic_img_size", False)
+        if is_dynamic or not model.pretrained_cfg.get("fixed_input_size"):
+            return None
+        height, width = self.img_size
+        return height if height == width else None
 
     def init_weights(self) -> None:
         """Keep timm's initial weights."""
