@@ -13,6 +13,7 @@ from .._dependencies import is_importable
 from ..console.wording import nearest
 from ..errors import UserRuntimeError, UserValueError
 from ..registry import MODELS
+from .replacement import replace_modules
 
 OUT_TYPES = ("pooled", "featmap")
 
@@ -170,13 +171,13 @@ def split_norms(network: nn.Module) -> nn.Module:
     """
     from timm.layers import BatchNormAct2d
 
-    for name, child in network.named_children():
+    def split(part: Any) -> nn.Module:
         # Activations with parameters stay, because they have names in the state dict.
-        if not isinstance(child, BatchNormAct2d) or any(True for _ in child.act.parameters()):
-            split_norms(child)
-            continue
-        norm = nn.BatchNorm2d(child.num_features, child.eps, child.momentum, child.affine)
-        for key, value in [*child.named_parameters(), *child.named_buffers()]:
+        if not isinstance(part, BatchNormAct2d) or any(True for _ in part.act.parameters()):
+            return part
+        norm = nn.BatchNorm2d(part.num_features, part.eps, part.momentum, part.affine)
+        for key, value in [*part.named_parameters(), *part.named_buffers()]:
             setattr(norm, key, value)
-        setattr(network, name, _NormAct(norm, child.drop, child.act))
-    return network
+        return _NormAct(norm, part.drop, part.act)
+
+    return replace_modules(network, split)
