@@ -20,6 +20,7 @@ from .known_backbones import BACKBONES, Backbone, check_backbone_name
 from .network_checks import (
     check_map,
     check_modes,
+    check_tokens,
     check_types,
     has_trained_norms,
     network_warnings,
@@ -104,6 +105,7 @@ def _find_module(name: str, views: Sequence[Tensor]) -> Backbone:
             f"for 2 images {name} gives {' and '.join(map(str, shapes))}, "
             f"requires_grad={last.requires_grad}; return its last feature map, not detached."
         )
+    check_tokens(name, network, max(views, key=lambda images: images.shape[2]))
     return Backbone(
         name=name,
         cfg={"type": "ModuleBackbone", "network": name},
