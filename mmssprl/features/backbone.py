@@ -15,9 +15,11 @@ from mmengine.config import Config
 from torch import Tensor, nn
 from torchvision.transforms import v2
 
+from ..console.wording import first_line
 from ..datasets.long_images import middle
-from ..errors import UserValueError, called
+from ..errors import UserError, UserValueError, called
 from ..functional.pooling import pool
+from ..models import TimmBackbone
 from ..pixels import IMAGENET_MEAN, IMAGENET_STD, Normalisation, Pixels
 from ..pyramid import ViewLayout, check_px
 from ..system.environment import choose_device
@@ -37,7 +39,8 @@ class FeatureBackbone(nn.Module):
     Args:
         backbone: Takes float32 (B, 3, H, W); its last output is (B, C, H', W') or (B, C).
         layout: Views of its training; None if the config has none.
-        image_px: Side of the input; None takes the layout's image views, or 224.
+        image_px: Side of the input; None takes the layout's image views, the size of a network of
+            timm that takes one size only, or 224.
         mean: Per channel, in 0-255, subtracted before the division by ``std``.
         std: Per channel, in 0-255.
         pixels: Kind of pixels if images are not 8 bit RGB; ``mean`` and ``std`` are of these.
@@ -57,7 +60,8 @@ class FeatureBackbone(nn.Module):
         self.backbone = backbone
         self.layout = layout
         if image_px is None:
-            image_px = layout.image_px if layout else DEFAULT_IMAGE_PX
+            own = layout.image_px if layout else getattr(backbone, "fixed_px", None)
+            image_px = own or DEFAULT_IMAGE_PX
         check_px("image_px", image_px)
         self.image_px = image_px
         self.mean = tuple(map(float, mean))
@@ -145,7 +149,8 @@ def load_backbone(
             checkpoint, ``'random'``, ``'supervised'`` (torchvision's, for ResNets), timm/NAME,
             timm/NAME:FILE, or package.module:function, which returns a network with its weights.
         config: Config with ``model.backbone``; None takes ``NAME.json`` next to the weights.
-        image_px: Side of the input; None takes the config's image views, or 224.
+        image_px: Side of the input; None takes the config's image views, the size of a network of
+            timm that takes one size only, or 224.
         device: 'cpu', 'cuda', 'cuda:1', or 'auto' (a GPU if there is one).
         seed: Seed of random weights.
 
@@ -182,6 +187,28 @@ def borrowed(model: nn.Module, device: torch.device | None = None) -> Iterator[N
         model.to(home)
         for module in training:
             module.training = True
+
+
+@contextmanager
+def explain_size(model: FeatureBackbone, images: Tensor) -> Iterator[None]:
+    """Name the size of ``images`` and the option for it, if a network refuses them in a block.
+
+    An error at the size that the network says it takes has another reason, and passes.
+    """
+    sizes = tuple(images.shape[-2:])
+    own = getattr(model.backbone, "img_size", None)
+    try:
+        yield
+    except (UserError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:  # each network refuses sizes in its own way
+        if own == sizes:
+            raise
+        usual = f", such as {own[0]}" if isinstance(model.backbone, TimmBackbone) else ""
+        raise UserValueError(
+            f"the network must take images of {sizes[0]} x {sizes[1]} px, but raises "
+            f"{first_line(error)}; give a size that it takes by image_px (--image-px){usual}."
+        ) from error
 
 
 def image_transform(model: FeatureBackbone) -> v2.Transform:

@@ -30,7 +30,7 @@ from ..errors import UserTypeError, UserValueError, called
 from ..pixels import Pixels
 from ..system.environment import choose_device, freed_memory_kept, usable_cores
 from ..system.stopping import signals
-from .backbone import FeatureBackbone, borrowed, load_backbone
+from .backbone import FeatureBackbone, borrowed, explain_size, load_backbone
 from .crops import Crops
 
 ImageSource = str | Path | Sequence[str | Path] | UnlabeledImages
@@ -277,8 +277,9 @@ def _run(
 ) -> Tensor:
     """Map crops uint8 (B M, 3, px, px) to features (B M, C) or maps (B M, C, h, w) on the CPU."""
     forward = model if pooled else model.feature_map
-    parts = [
-        forward(model.normalise(part.to(device, non_blocking=True))).float().cpu()
-        for part in crops.split(max(1, most_pixels // crops.shape[-1] ** 2))
-    ]
-    return torch.cat(parts)
+    found = []
+    for part in crops.split(max(1, most_pixels // crops.shape[-1] ** 2)):
+        inputs = model.normalise(part.to(device, non_blocking=True))
+        with explain_size(model, inputs):
+            found.append(forward(inputs).float().cpu())
+    return torch.cat(found)

@@ -56,16 +56,20 @@ def pool_boxes(
 ) -> Tensor:
     """Apply torchvision's ``roi_align`` to maps (N, C, h, w) and boxes (N, R, 4) of crops.
 
-    Returns (N R, C, cells, cells), image-major; float32 under autocast.
+    Returns (N R, C, cells, cells), image-major; float32, also of half-precision maps, and float64
+    of float64 maps.
     """
-    return roi_align(
-        maps,
-        list(boxes.to(maps.dtype)),
-        cells,
-        spatial_scale=maps.shape[-1] / px,
-        sampling_ratio=sampling_ratio,
-        aligned=True,
-    )
+    # bfloat16 would round a corner at 200 px by half a pixel. Autocast would round the result.
+    dtype = torch.promote_types(maps.dtype, torch.float32)
+    with torch.autocast(maps.device.type, enabled=False):
+        return roi_align(
+            maps.to(dtype),
+            list(boxes.to(dtype)),
+            cells,
+            spatial_scale=maps.shape[-1] / px,
+            sampling_ratio=sampling_ratio,
+            aligned=True,
+        )
 
 
 def cells_of_places(places: Tensor, cells: int) -> Tensor:

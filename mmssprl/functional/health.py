@@ -24,7 +24,9 @@ def queue_top1(query: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
     and ``positive`` are (R, D), ``negatives`` (K, D), all of unit norm.
     """
     query = query.float()
-    nearest = (query @ negatives.float().T).amax(dim=1)
+    # Keys of early training differ by less than bfloat16 resolves.
+    with torch.autocast(query.device.type, enabled=False):
+        nearest = (query @ negatives.float().T).amax(dim=1)
     return ((query * positive.float()).sum(dim=1) > nearest).float().mean()
 
 
@@ -52,7 +54,8 @@ def alignment(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
     second = second.float()
     rows = len(first)
     own = (first * second).sum()
-    others = first.sum(dim=0) @ second.sum(dim=0) - own
+    with torch.autocast(first.device.type, enabled=False):
+        others = first.sum(dim=0) @ second.sum(dim=0) - own
     return own / rows, others / (rows * (rows - 1))
 
 

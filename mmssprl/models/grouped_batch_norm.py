@@ -21,6 +21,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from ..errors import UserValueError
 from .protocol import check_divides
 from .queues import join_ranks
+from .replacement import replace_modules
 
 
 class GroupedBatchNorm(_BatchNorm):
@@ -75,29 +76,33 @@ def group_batch_norms(network: nn.Module, num_groups: int) -> nn.Module:
     Returns the network, or the replacement if the network is a BatchNorm. Raises ValueError for a
     BatchNorm that has no running statistics or cumulative ones, or does more than to normalise.
     """
-    if isinstance(network, _BatchNorm):
-        if does_more(network):
-            raise UserValueError(
-                "GroupedBatchNorm would replace the whole "
-                f"{type(network).__name__}, but its forward is not BatchNorm's. Take "
-                "nn.BatchNorm1d, nn.BatchNorm2d or nn.SyncBatchNorm if it only normalises, split "
-                "it into one and the rest, or choose a method without bn_groups."
-            )
-        if network.momentum is None or not network.track_running_stats:
-            raise UserValueError(
-                "GroupedBatchNorm: BatchNorm must have a number as momentum and "
-                f"track_running_stats=True, but got {network}; change the network's norm_cfg."
-            )
-        grouped = GroupedBatchNorm(network.num_features, num_groups, network.eps, network.momentum)
-        grouped.weight = network.weight
-        grouped.bias = network.bias
-        for name, buffer in network.named_buffers():
-            setattr(grouped, name, buffer)
-        return grouped
+    return replace_modules(
+        network,
+        lambda part: _grouped(part, num_groups) if isinstance(part, _BatchNorm) else part,
+    )
 
-    for name, child in network.named_children():
-        setattr(network, name, group_batch_norms(child, num_groups))
-    return network
+
+def _grouped(norm: _BatchNorm, num_groups: int) -> GroupedBatchNorm:
+    """Return a grouped BatchNorm with the parameters and buffers of another one."""
+    if does_more(norm):
+        raise UserValueError(
+            "GroupedBatchNorm would replace the whole "
+            f"{type(norm).__name__}, but its forward is not BatchNorm's. Take "
+            "nn.BatchNorm1d, nn.BatchNorm2d or nn.SyncBatchNorm if it only normalises, split "
+            "it into one and the rest, or choose a method without bn_groups."
+        )
+    if norm.momentum is None or not norm.track_running_stats:
+        raise UserValueError(
+            "GroupedBatchNorm: BatchNorm must have a number as momentum and "
+            f"track_running_stats=True, but got {norm}; change the network's norm_cfg."
+        )
+
+    grouped = GroupedBatchNorm(norm.num_features, num_groups, norm.eps, norm.momentum)
+    grouped.weight = norm.weight
+    grouped.bias = norm.bias
+    for name, buffer in norm.named_buffers():
+        setattr(grouped, name, buffer)
+    return grouped
 
 
 def check_groups(

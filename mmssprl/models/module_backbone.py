@@ -16,6 +16,7 @@ from ..console.wording import first_line
 from ..errors import UserValueError
 from ..registry import MODELS
 from ..system.trusted_modules import import_named
+from .replacement import replace_modules
 from .timm_backbone import HiddenModule, map_of_tokens, split_norms
 
 
@@ -107,21 +108,15 @@ def _make(name: str) -> nn.Module:
             f"{name} must return a torch.nn.Module, but returns a {type(network).__name__}; "
             "return the network."
         )
-    network = _uncompiled(network)
+    network = replace_modules(network, _uncompiled)
     _check_parameters(name, network)
     return split_norms(network.cpu()) if "timm.layers" in sys.modules else network.cpu()
 
 
-def _uncompiled(network: Any) -> nn.Module:
-    """Undo ``torch.compile``, which renames tensors, in a network and its parts."""
-    original = getattr(network, "_orig_mod", None)
-    if isinstance(original, nn.Module):
-        return _uncompiled(original)
-    for name, child in network.named_children():
-        plain = _uncompiled(child)
-        if plain is not child:
-            setattr(network, name, plain)
-    return network
+def _uncompiled(part: Any) -> nn.Module:
+    """Undo ``torch.compile``, which renames the tensors of a module."""
+    original = getattr(part, "_orig_mod", None)
+    return _uncompiled(original) if isinstance(original, nn.Module) else part
 
 
 def _check_parameters(name: str, network: nn.Module) -> None:

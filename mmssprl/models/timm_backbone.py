@@ -13,6 +13,7 @@ from .._dependencies import is_importable
 from ..console.wording import nearest
 from ..errors import UserRuntimeError, UserValueError
 from ..registry import MODELS
+from .replacement import replace_modules
 
 OUT_TYPES = ("pooled", "featmap")
 
@@ -69,13 +70,25 @@ class TimmBackbone(HiddenModule):
 
         self.model_name = model_name
         self.out_type = out_type
-        self.inner = split_norms(timm.create_model(model_name, num_classes=0, **(options or {})))
+        self._options = dict(options or {})
+        self.inner = split_norms(timm.create_model(model_name, num_classes=0, **self._options))
 
     @property
     def img_size(self) -> tuple[int, int]:
-        """Height and width of the images that timm trains the network on."""
+        """Height and width of the images: the option, or what timm trains the network on."""
         model: Any = self.inner
-        return tuple(model.pretrained_cfg["input_size"][-2:])
+        chosen = self._options.get("img_size") or model.pretrained_cfg["input_size"][-2:]
+        return (chosen, chosen) if isinstance(chosen, int) else tuple(chosen)
+
+    @property
+    def fixed_px(self) -> int | None:
+        """Side of the images, if the network takes one size only and timm says so, else None."""
+        model: Any = self.inner
+        is_dynamic = self._options.get("dynamic_img_size", False)
+        if is_dynamic or not model.pretrained_cfg.get("fixed_input_size"):
+            return None
+        height, width = self.img_size
+        return height if height == width else None
 
     def init_weights(self) -> None:
         """Keep timm's initial weights."""
@@ -86,6 +99,11 @@ class TimmBackbone(HiddenModule):
         if self.out_type == "pooled":
             return (model(images),)
         features = model.forward_features(images)
+        if not isinstance(features, Tensor):  # such as the tokens of several branches
+            raise UserValueError(
+                "weights must be of a backbone that gives a feature map, but the features of "
+                f"timm/{self.model_name} are a {type(features).__name__}; use another network."
+            )
         if features.dim() == 3:
             tokens = features[:, getattr(model, "num_prefix_tokens", None) or 0 :]
             return (map_of_tokens(tokens, images),)
@@ -153,13 +171,13 @@ def split_norms(network: nn.Module) -> nn.Module:
     """
     from timm.layers import BatchNormAct2d
 
-    for name, child in network.named_children():
+    def split(part: Any) -> nn.Module:
         # Activations with parameters stay, because they have names in the state dict.
-        if not isinstance(child, BatchNormAct2d) or any(True for _ in child.act.parameters()):
-            split_norms(child)
-            continue
-        norm = nn.BatchNorm2d(child.num_features, child.eps, child.momentum, child.affine)
-        for key, value in [*child.named_parameters(), *child.named_buffers()]:
+        if not isinstance(part, BatchNormAct2d) or any(True for _ in part.act.parameters()):
+            return part
+        norm = nn.BatchNorm2d(part.num_features, part.eps, part.momentum, part.affine)
+        for key, value in [*part.named_parameters(), *part.named_buffers()]:
             setattr(norm, key, value)
-        setattr(network, name, _NormAct(norm, child.drop, child.act))
-    return network
+        return _NormAct(norm, part.drop, part.act)
+
+    return replace_modules(network, split)

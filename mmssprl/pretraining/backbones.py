@@ -20,6 +20,7 @@ from .known_backbones import BACKBONES, Backbone, check_backbone_name
 from .network_checks import (
     check_map,
     check_modes,
+    check_tokens,
     check_types,
     has_trained_norms,
     network_warnings,
@@ -104,6 +105,7 @@ def _find_module(name: str, views: Sequence[Tensor]) -> Backbone:
             f"for 2 images {name} gives {' and '.join(map(str, shapes))}, "
             f"requires_grad={last.requires_grad}; return its last feature map, not detached."
         )
+    check_tokens(name, network, max(views, key=lambda images: images.shape[2]))
     return Backbone(
         name=name,
         cfg={"type": "ModuleBackbone", "network": name},
@@ -135,7 +137,8 @@ def _find_in_timm(name: str, views: Sequence[Tensor]) -> Backbone:
         except Exception as error:  # each network refuses sizes in its own way
             fault = fault or first_line(error)
             continue
-        is_map = last.dim() == 4 and last.shape[:2] == pooled.shape
+        # A network of several branches gives a list of tokens.
+        is_map = isinstance(last, Tensor) and last.dim() == 4 and last.shape[:2] == pooled.shape
         gives_map = is_map and torch.allclose(pool(last), pooled, atol=_SAME)
         cfg: dict[str, Any] = {"type": "TimmBackbone", "model_name": model_name}
         cfg["out_type"] = "featmap" if gives_map else "pooled"

@@ -16,6 +16,9 @@ from ..weights.checkpoint_prefixes import is_head
 
 _SAME = 1e-3
 """Share of the largest feature by which features of an image may differ between two batches."""
+_LEAST_MOVED = 0.1
+"""Change of the token of a changed patch, as a share of the largest change. Transformers with
+random weights have 0.7 to 1 if the order is right, and 0.002 to 0.2 if tokens are behind."""
 _MOST_NAMED = 3
 _MEANS = ("mean", "pixel_mean", "image_mean")
 """Names of buffers of a mean that networks subtract from images."""
@@ -92,6 +95,47 @@ def check_modes(name: str, network: Any, counts: set[int], images: Tensor) -> li
         f"the backbone returns {several} outputs, and the last one has other values in training "
         "than in evaluation. If it is an auxiliary output, leave it out; dropout is no reason."
     ]
+
+
+@torch.no_grad()
+def check_tokens(name: str, network: Any, images: Tensor) -> None:
+    """Raise ValueError if the tokens of patches have other places in the map made of them.
+
+    The patch in a corner of an image is changed, and the token of the cell there should change.
+    Attention changes all tokens, so only a change that is many times larger elsewhere counts.
+
+    Args:
+        name: The network.
+        network: A ``ModuleBackbone``, which is left in training mode.
+        images: (N, 3, height, width).
+    """
+    network.eval()
+    before = _tokens_of(network, images)
+    if before is not None:
+        rows, columns = network(images)[0].shape[2:]
+        height = -(-images.shape[2] // rows)
+        width = -(-images.shape[3] // columns)
+        corners = {
+            len(before) - rows * columns: (slice(height), slice(width)),
+            len(before) - 1: (slice(-height, None), slice(-width, None)),
+        }
+        for cell, place in corners.items():
+            changed = images.clone()
+            changed[:, :, *place] *= -1
+            moved = (_tokens_of(network, changed) - before).norm(dim=1)
+            if moved[cell] < _LEAST_MOVED * moved.max():
+                raise UserValueError(
+                    f"the last {rows * columns} tokens must be of the patches, row by row, but "
+                    f"{name} has other tokens behind or between them: a change in a corner of an "
+                    "image changes others most; let its forward return the map (N, C, H, W)."
+                )
+    network.train()
+
+
+def _tokens_of(network: Any, images: Tensor) -> Tensor | None:
+    """Return the tokens (T, C) of the first image, or None if the output is something else."""
+    hidden = getattr(network.inner(images), "last_hidden_state", None)
+    return hidden[0] if isinstance(hidden, Tensor) and hidden.dim() == 3 else None
 
 
 def _are_close(found: Any, expected: Tensor) -> bool:

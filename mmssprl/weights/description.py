@@ -36,10 +36,17 @@ def describe(cfg: Config) -> dict[str, Any]:
     return {
         "backbone": {k: v for k, v in model.backbone.to_dict().items() if k != "init_cfg"},
         "pixels": {**(own.pixels or RGB)._asdict(), **own.numbers},
-        "image_px": ViewLayout.build(layout).image_px if layout else _USUAL_PX,
+        "image_px": ViewLayout.build(layout).image_px if layout else _built_for(model.backbone),
         "method": str(model.get("type") or cfg.get("method", "")),
         "versions": {"mmssprl": __version__, "torch": torch.__version__},
     }
+
+
+def _built_for(backbone: Mapping[str, Any]) -> int:
+    """Return the side of the images that the config of a network names, or 224."""
+    options = backbone.get("options") or {}
+    px = backbone.get("img_size") or options.get("img_size")
+    return px if isinstance(px, int) else _USUAL_PX
 
 
 def write_description(weights: Path, cfg: Config) -> Path:

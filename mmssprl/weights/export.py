@@ -12,7 +12,7 @@ from ..pixels import Normalisation
 from ..system.outputs import prepare_output
 from .backbone import find_config, load_network
 from .description import describe, read_description, write_description
-from .pooled import largest_difference
+from .pooled import largest_difference, random_images
 from .sources import weights_file
 from .targets import TARGETS
 
@@ -57,7 +57,8 @@ def export_weights(
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=".export-") as folder:
         draft = Path(folder) / out.name
         kind.write(backbone, cfg, draft)
-        difference = largest_difference(kind.read(draft, cfg), backbone, cfg)
+        images = random_images(backbone, cfg)
+        difference = largest_difference(kind.read(draft, cfg), backbone, images)
         if difference > kind.tolerance:
             raise UserValueError(
                 f"features of the {target} file must equal the backbone's within "

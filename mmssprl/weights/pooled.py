@@ -1,11 +1,10 @@
 """The features by which an exported file is compared with its backbone."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import torch
 from mmengine.config import Config
-from mmpretrain.models import ResNet
 from torch import Tensor, nn
 
 from ..functional.pooling import pool
@@ -14,6 +13,10 @@ from .description import channels_of
 
 Features = tuple[Tensor, Tensor]
 """The last output (N, C, H, W) or (N, C), and the pooled features (N, C)."""
+
+_USUAL_PX = 224
+_OTHER_SIZES = ((64, 96), (160, 192), (173, 211))
+"""Height and width; the last ones are odd, because many networks pad such maps."""
 
 
 class Pooled(nn.Module):
@@ -32,7 +35,7 @@ class Pooled(nn.Module):
 
 @torch.no_grad()
 def largest_difference(
-    run: Callable[[Tensor], Features], backbone: nn.Module, cfg: Config
+    run: Callable[[Tensor], Features], backbone: nn.Module, batches: Iterable[Tensor]
 ) -> float:
     """Compare the features that ``run`` reads from a file with the features of its backbone.
 
@@ -40,7 +43,7 @@ def largest_difference(
     """
     pooled = Pooled(backbone)
     largest = 0.0
-    for images in random_images(backbone, cfg):
+    for images in batches:
         for got, want in zip(run(images), pooled(images), strict=True):
             if got.shape != want.shape:
                 return math.inf
@@ -53,20 +56,42 @@ def largest_difference(
 
 
 def random_images(backbone: nn.Module, cfg: Config) -> Iterator[Tensor]:
-    """Yield images of the size that the backbone was built for, of the image views, or 224 px.
+    """Yield two batches of images of the size of the training.
 
-    Then other ones, because a traced graph can hold the first shape as constants.
+    If the network refuses it, or there is none, of the size that it was built for, or 224 px. A
+    traced graph can hold the batch size as a constant, so the second batch has another one.
     """
     spec = cfg.model.backbone
     layout = cfg.model.get("layout")
     channels = spec.get("in_channels") or (spec.get("options") or {}).get("in_chans")
     channels = channels or channels_of(cfg)
-    side = ViewLayout.build(layout).image_px if layout else 224
-    height, width = map(int, getattr(backbone, "img_size", (side, side)))
-    generator = torch.Generator().manual_seed(0)
-    yield torch.randn(2, channels, height, width, generator=generator)
+    px = ViewLayout.build(layout).image_px if layout else _USUAL_PX
+    sizes = [(px, px)]
+    built_for = getattr(backbone, "img_size", None)
+    if built_for is not None:
+        own = tuple(map(int, built_for))
+        sizes = [*sizes, own] if layout else [own]
 
-    if isinstance(backbone, ResNet):  # the others may take one size only
-        height = 160
-        width = 192
-    yield torch.randn(3, channels, height, width, generator=generator)
+    # The last one stays, so that an error of a network that takes no size is its own.
+    while len(sizes) > 1 and not _takes(backbone, torch.zeros(2, channels, *sizes[0])):
+        sizes.pop(0)
+    generator = torch.Generator().manual_seed(0)
+    for num in (2, 3):
+        yield torch.randn(num, channels, *sizes[0], generator=generator)
+
+
+def images_of_other_sizes(backbone: nn.Module, channels: int) -> list[Tensor]:
+    """Return batches of several sizes that a network takes: none if it takes one size only."""
+    generator = torch.Generator().manual_seed(0)
+    batches = [torch.randn(3, channels, *size, generator=generator) for size in _OTHER_SIZES]
+    return [images for images in batches if _takes(backbone, images)]
+
+
+@torch.no_grad()
+def _takes(backbone: nn.Module, images: Tensor) -> bool:
+    """Whether a network has features of images of this size."""
+    try:
+        Pooled(backbone)(images)
+    except Exception:  # each network refuses sizes in its own way
+        return False
+    return True

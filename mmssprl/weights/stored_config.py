@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UserError, UserValueError
-from ..pixels import Normalisation
+from ..pixels import IMAGENET_MEAN, IMAGENET_STD, Normalisation
 from .checkpoint_file import read_checkpoint, say_once
 
 _PREPROCESSORS = ("data_preprocessor", "img_norm_cfg")
@@ -32,6 +32,8 @@ _OF_BGR = (
 )
 """OpenMMLab's preprocessors, which leave BGR unless an option says otherwise."""
 _OURS = ("PyramidPreprocessor", "PastePreprocessor")
+_OUR_NUMBERS = {"mean": IMAGENET_MEAN, "std": IMAGENET_STD}
+"""What our preprocessors take if a config does not set it, as the shipped ones."""
 WHITE = 255.0
 _LONGEST = 10**6
 
@@ -80,15 +82,18 @@ def check_numbers(mean: Sequence[float], std: Sequence[float], source: str) -> N
 def _takes_bgr(preprocessor: dict[str, Any]) -> bool:
     """Whether the config says so, or its preprocessor leaves the BGR of mmcv's reader."""
     flags = [preprocessor.get(key) for key in _IN_RGB]
-    kind = str(preprocessor.get("type")).rpartition(".")[2]
-    return not any(flags) and (False in flags or kind in _OF_BGR)
+    return not any(flags) and (False in flags or _kind(preprocessor) in _OF_BGR)
 
 
 def _takes_8bit(preprocessor: dict[str, Any]) -> bool:
     """Whether the type or an option is OpenMMLab's, or the type is ours."""
-    kind = str(preprocessor.get("type")).rpartition(".")[2]
     has_option = any(preprocessor.get(key) is not None for key in _IN_RGB)
-    return has_option or kind in _OF_BGR or kind in _OURS
+    return has_option or _kind(preprocessor) in (*_OF_BGR, *_OURS)
+
+
+def _kind(preprocessor: dict[str, Any]) -> str:
+    """Return the name of its class."""
+    return str(preprocessor.get("type")).rpartition(".")[2]
 
 
 def _config_text(file: Path) -> str:
@@ -117,6 +122,8 @@ def _preprocessors(text: str) -> Iterator[dict[str, Any]]:
             named = [(getattr(target, "id", None), node.value) for target in node.targets]
         for name, value in named:
             own = _values(value) if name in _PREPROCESSORS else {}
+            if _kind(own) in _OURS:
+                own = {**_OUR_NUMBERS, **own}
             are_numbers = all(map(_are_colours, (own.get("mean"), own.get("std"))))
             if are_numbers and "pixels" not in own:
                 yield {key: own.get(key) for key in ("mean", "std", "type", *_IN_RGB)}

@@ -64,6 +64,34 @@ def test_a_file_of_a_network_of_timm(tmp_path):
     assert model(small).shape == (2, 64)
 
 
+def of_timm(name, folder):
+    """Return WEIGHTS of a network of timm with random weights in a file."""
+    torch.manual_seed(1)
+    torch.save(timm.create_model(name, num_classes=0).state_dict(), folder / "w.pth")
+    return f"timm/{name}:{folder / 'w.pth'}"
+
+
+@pytest.mark.parametrize(
+    ("name", "px"),
+    [
+        ("test_maxvit", 160),  # one size only
+        ("test_vit", 224),  # built for any size
+        ("test_efficientnet", 224),  # takes any size, but timm trains it on 160 px
+    ],
+)
+def test_the_usual_size_is_one_that_the_network_takes(name, px, tmp_path):
+    model = load_backbone(of_timm(name, tmp_path))
+    assert model.image_px == px
+    assert model.num_features > 0  # runs it on an image of that size
+
+
+def test_views_of_the_training_come_before_the_size_of_the_network():
+    layout = {"image_px": 96, "levels": []}
+    network = {"type": "TimmBackbone", "model_name": "test_maxvit"}
+    cfg = Config({"model": {"backbone": network, "layout": layout}})
+    assert load_backbone("random", cfg).image_px == 96
+
+
 FUNCTION = "helpers.models.own_nets:maps"
 
 

@@ -2,11 +2,15 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torch import nn
 from torchvision.transforms.v2 import functional
 
 import mmssprl
+from mmssprl.errors import UserValueError
+from mmssprl.features import FeatureBackbone
 from mmssprl.features.crops import Crops
-from mmssprl.features.extract import FeatureOptions
+from mmssprl.features.extract import FeatureOptions, extract, joined
+from mmssprl.models import TimmBackbone
 from mmssprl.probing.linear import LabelledSplit, extract_split
 from mmssprl.pyramid import PyramidLevel
 from mmssprl.registry import TRANSFORMS
@@ -103,3 +107,33 @@ def test_files_give_the_features_of_their_crops(tmp_path, model):
     with torch.no_grad():
         torch.testing.assert_close(features, model.backbone(crop[None])[-1].mean(dim=(2, 3)))
         torch.testing.assert_close(features, model(crop[None]))
+
+
+def extracted(backbone, px):
+    images = torch.zeros(2, 3, 200, 200, dtype=torch.uint8)
+    model = FeatureBackbone(backbone, image_px=px)
+    return joined(extract(model, images.__getitem__, ["a", "b"], Crops(px), CPU)).features
+
+
+@pytest.mark.parametrize("options", [{}, {"img_size": 192}])
+def test_a_size_that_the_network_refuses_is_named_with_the_option(options):
+    network = TimmBackbone("test_maxvit", options=options).eval()
+    usual = options.get("img_size", 160)
+    message = rf"take images of 96 x 96 px, but raises Assert.*\(--image-px\), such as {usual}\."
+    with pytest.raises(UserValueError, match=message):
+        extracted(network, 96)
+    assert extracted(network, usual).shape[:2] == (2, 1)
+
+
+class Broken(nn.Module):
+    img_size = (64, 64)
+
+    def forward(self, images):
+        raise ZeroDivisionError
+
+
+def test_an_error_at_the_size_of_the_network_keeps_its_class():
+    with pytest.raises(ZeroDivisionError):
+        extracted(Broken(), 64)
+    with pytest.raises(UserValueError, match=r"raises ZeroDivisionError.*--image-px\)\.$"):
+        extracted(Broken(), 96)

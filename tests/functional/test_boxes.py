@@ -4,7 +4,7 @@ import pytest
 import torch
 from reference import mean_over_box
 
-from mmssprl.functional.boxes import cells_of_places, mean_weights
+from mmssprl.functional.boxes import cells_of_places, mean_weights, pool_boxes
 
 pytestmark = pytest.mark.fence
 
@@ -35,3 +35,14 @@ def test_cells_of_a_mirrored_place_begin_at_its_right_edge():
     cells = cells_of_places(places, 2)
     assert cells[:, 0].tolist() == [[0, 0, 2, 1], [2, 0, 4, 1], [0, 1, 2, 2], [2, 1, 4, 2]]
     assert cells[:, 1].tolist() == [[4, 0, 2, 1], [2, 0, 0, 1], [4, 1, 2, 2], [2, 1, 0, 2]]
+
+
+def test_boxes_are_not_rounded_under_autocast():
+    # Half precision holds these maps exactly, but not the corners of the boxes.
+    maps = torch.arange(2 * 3 * 7 * 7.0).view(2, 3, 7, 7) % 64
+    boxes = torch.tensor([[[100.3, 20.7, 210.6, 170.9]], [[3.1, 129.4, 98.2, 223.3]]])
+    expected = pool_boxes(maps, boxes, 224)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = pool_boxes(maps.bfloat16(), boxes, 224)
+    assert found.dtype == torch.float32
+    assert torch.equal(found, expected)

@@ -5,7 +5,14 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from mmssprl.functional import alignment, effective_rank, mean_perplexity, measure_views
+from mmssprl.functional import (
+    alignment,
+    effective_rank,
+    embedding_spread,
+    mean_perplexity,
+    measure_views,
+    queue_top1,
+)
 from mmssprl.models.prototypes import AssignmentRecord
 
 
@@ -45,6 +52,28 @@ def test_measures_of_views_are_of_all_rows_or_of_pairs():
     rank = effective_rank(torch.cat([first, second]))
     expected = {"effective_rank": rank, "alignment": own, "alignment_others": others}
     assert measure_views(first, second) == expected
+
+
+def nearly_equal_rows(seed):
+    """Unit vectors (64, 32) with a mean cosine of about 0.997."""
+    return F.normalize(unit_rows(1, 32) + 0.05 * unit_rows(64, 32, seed=seed))
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        lambda: queue_top1(nearly_equal_rows(1), nearly_equal_rows(1), nearly_equal_rows(2)),
+        lambda: torch.stack(alignment(nearly_equal_rows(1), nearly_equal_rows(2))),
+        lambda: effective_rank(nearly_equal_rows(1)),
+        lambda: embedding_spread(nearly_equal_rows(1)),
+    ],
+    ids=["queue_top1", "alignment", "effective_rank", "embedding_spread"],
+)
+def test_a_measure_is_the_same_under_autocast(measure):
+    with torch.autocast("cpu", torch.bfloat16):
+        found = measure()
+    assert found.dtype == torch.float32
+    assert torch.equal(found, measure())
 
 
 def test_closed_forms_of_mean_perplexity():

@@ -111,3 +111,10 @@ def test_a_missing_timm_is_named(monkeypatch):
     monkeypatch.setattr(timm_backbone, "is_importable", lambda _: False)
     with pytest.raises(UserRuntimeError, match=r"pip install .mmssprl\[timm\]"):
         TimmBackbone("test_resnet")
+
+
+@torch.no_grad()
+def test_features_that_are_no_map_are_refused():
+    network = TimmBackbone("crossvit_tiny_240", out_type="featmap").eval()
+    with pytest.raises(UserValueError, match="the features of timm/crossvit_tiny_240 are a list"):
+        network(IMAGES)

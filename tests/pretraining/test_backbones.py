@@ -77,6 +77,11 @@ def test_networks_of_timm_are_described_by_their_output():
     assert (norm.cfg["out_type"], norm.gives_map) == ("pooled", False)
 
 
+def test_a_network_of_timm_that_gives_a_list_is_pooled_by_timm():
+    found = find_backbone("timm/crossvit_tiny_240", {64, 48})
+    assert (found.channels, found.gives_map, found.cfg["out_type"]) == (288, False, "pooled")
+
+
 @pytest.mark.parametrize(
     ("backbone", "message"),
     [

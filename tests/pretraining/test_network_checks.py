@@ -121,6 +121,23 @@ def test_a_compiled_network_has_its_own_names():
     assert ModuleBackbone(f"{NETS}:compiled").state_dict().keys() == own.keys()
 
 
+TOKENS = "helpers.models.token_nets"
+
+
+@pytest.mark.parametrize("name", ["plain", "with_class", "with_registers"])
+@pytest.mark.parametrize("sizes_px", [{64, 32}, {96, 72}, {224}])
+def test_tokens_of_patches_are_a_map(name, sizes_px):
+    found = find_backbone(f"{TOKENS}:{name}", sizes_px)
+    assert (found.channels, found.gives_map) == (64, True)
+
+
+@pytest.mark.parametrize("name", ["with_one_behind", "with_detections"])
+@pytest.mark.parametrize("sizes_px", [{64, 32}, {96, 72}, {224}])
+def test_tokens_behind_the_patches_are_refused(name, sizes_px):
+    with pytest.raises(UserValueError, match=rf"{name} has other tokens .* return the map"):
+        find_backbone(f"{TOKENS}:{name}", sizes_px)
+
+
 SYNC = r"replace the whole NormRelu of .*:with_norm_relu, .* nn.SyncBatchNorm if .* sync_bn=None"
 GROUPED = r"GroupedBatchNorm would replace the whole NormRelu, .* nn.SyncBatchNorm if .* bn_groups"
 

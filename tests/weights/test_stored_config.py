@@ -4,6 +4,7 @@ import pytest
 import torch
 from mmengine.config import Config
 
+from mmssprl.pixels import IMAGENET_MEAN, IMAGENET_STD
 from mmssprl.weights import find_normalisation, stored_config
 from mmssprl.weights.stored_config import stored_normalisation
 
@@ -118,3 +119,26 @@ def test_a_checkpoint_away_from_its_run_keeps_its_numbers(tmp_path):
     vit = {"type": "TimmBackbone", "model_name": "test_vit"}
     for weights in (str(file), f"timm/test_vit:{file}"):
         assert find_normalisation(weights, vit)[:2] == RGB
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, (IMAGENET_MEAN, IMAGENET_STD)),
+        ({"std": [4.0, 5.0, 6.0]}, (IMAGENET_MEAN, RGB[1])),
+        ({"mean": [1.0, 2.0, 3.0]}, (RGB[0], IMAGENET_STD)),
+    ],
+)
+@pytest.mark.parametrize("kind", ["PyramidPreprocessor", "mmssprl.models.PastePreprocessor"])
+def test_our_preprocessors_take_imagenets_numbers_if_a_config_sets_none(
+    kind, given, expected, tmp_path
+):
+    file = save(of_model(type=kind, hue=0.1, **given), tmp_path)
+    vit = {"type": "TimmBackbone", "model_name": "test_vit"}  # timm's numbers are others
+    assert find_normalisation(str(file), vit)[:2] == expected
+
+
+@pytest.mark.parametrize("more", [{"pixels": {"channels": 4}}, {"mean": None}, {"std": [1, 2]}])
+def test_other_numbers_of_ours_are_not_replaced_by_imagenets(more, tmp_path):
+    text = of_model(type="PyramidPreprocessor", **more)
+    assert stored_normalisation(save(text, tmp_path)) is None
