@@ -20,9 +20,9 @@ class BenchmarkCommand(Command, BenchmarkOptions):
       python -m mmssprl benchmark backbone.pth --protocols linear detection --data /data --gpus 8
       python -m mmssprl benchmark --table 1 --data /data work_dirs/*/*_backbone.pth
 
-    A file <config>_backbone.pth fills the row of that config. Each line that --commands prints is
-    one task of a Slurm array; run the same command without it to collect the results. The tables
-    are in docs/benchmark.md.
+    A file <config>_backbone.pth fills the row of that config; files of no row are left out. Score
+    them without --table. Each line that --commands prints is one task of a Slurm array; run the
+    same command without it to collect the results. docs/benchmark.md describes the tables.
     """
 
     keywords = {"weights": {"nargs": "*"}}

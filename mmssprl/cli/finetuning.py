@@ -93,7 +93,7 @@ def _finetune_many(
 
 
 class PredictCommand(Command):
-    """Use a model of `finetune` on a folder of images.
+    """Use a model of `finetune` on a folder of images or a tar file.
 
     Write a CSV of scores (classify), a COCO .json (detect) or label images in palette
     colours (segment), with drawn predictions and the list of classes.
@@ -104,7 +104,9 @@ class PredictCommand(Command):
     """
 
     run_dir: str = argument("work dir of `finetune`, or a checkpoint in it", check_checkpoint)
-    images: str = argument("folder of images, searched recursively, or an image", check_images)
+    images: str = argument(
+        "folder of images, searched recursively, a tar file or an image", check_images
+    )
     out: str = required("new or empty folder for the predictions")
     pictures: int = option("draw the predictions of N evenly spaced images", default=100, least=0)
 

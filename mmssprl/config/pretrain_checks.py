@@ -18,8 +18,9 @@ def require_pretrain_hook(cfg: Config) -> None:
     """Refuse a pre-training config if its ``custom_hooks`` replaced the hooks of its base."""
     if pretraining_class(cfg) is not None and not any(map(_is_pretrain_hook, hooks_of(cfg))):
         reason = (
-            "pre-training needs PretrainHook, but it is not there: a list replaces the list of its "
-            "_base_. Add dict(type='PretrainHook'), dict(type='MonitorHook') to it."
+            "pre-training needs PretrainHook, but this list has none. Build on "
+            "configs/_base_/default_runtime.py, and add dict(type='PretrainHook'), "
+            "dict(type='MonitorHook') to a list of yours, which replaces the list of a _base_."
         )
         refuse(cfg, "custom_hooks", reason)
 

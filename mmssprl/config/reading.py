@@ -8,6 +8,7 @@ from typing import NoReturn
 from mmengine.config import Config
 
 from ..errors import UserError, UserFileNotFoundError, UserValueError, text_of
+from ..system.trusted_modules import search_current_folder
 from .shipped import config_file
 
 _MAX_LENGTH = 300
@@ -17,6 +18,7 @@ _MAX_LENGTH = 300
 def read_config_file(config: str | Path) -> Config:
     """Read a config that a user names (see ``config_file``); errors name file and line."""
     path = config_file(config)
+    search_current_folder()  # for custom_imports
     try:
         cfg = Config.fromfile(path)
         list(cfg.values())  # triggers lazy imports now

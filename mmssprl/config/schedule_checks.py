@@ -1,4 +1,4 @@
-"""Warnings of a learning rate that does not fit the length or the batch of its training."""
+"""Warnings of numbers that do not fit the length or the batch of their training."""
 
 import logging
 from collections.abc import Mapping
@@ -8,7 +8,11 @@ from mmengine.config import Config
 from mmengine.logging import print_log
 from mmengine.optim import CosineAnnealingLR, LinearLR, PolyLR
 
+from ..models import is_pretraining
+from ..models.momentum_encoder import momentum_for
 from ..registry import PARAM_SCHEDULERS, class_of
+
+_LEAST_KEPT = 0.5
 
 
 def warn_of_schedule(cfg: Config, epoch_steps: int) -> None:
@@ -57,6 +61,39 @@ def warn_of_batch(cfg: Config, step_samples: int) -> None:
             f"auto_scale_lr.base_batch_size={expected}; scale it by auto_scale_lr.enable=True, or "
             f"set the rate and base_batch_size={step_samples}."
         )
+
+
+def warn_of_queue(cfg: Config, num_processes: int) -> None:
+    """Warn if queues, of so many rows per process, are written for other processes."""
+    written_for = cfg.get("num_gpus")
+    head = (cfg.get("model") or {}).get("head") or {}
+    rows = head.get("queue_length")
+    if is_pretraining(cfg) and rows and written_for and written_for != num_processes:
+        _warn(
+            f"queues have their rows per process, and model.head.queue_length={rows} is written "
+            f"for num_gpus={written_for}: with {num_processes} the queue has "
+            f"{rows * num_processes:,} rows instead of {rows * written_for:,}. Multiply "
+            f"queue_length and patch_queue_length by {written_for} / {num_processes}, and set "
+            f"num_gpus={num_processes} in the file."
+        )
+
+
+def warn_of_momentum(cfg: Config, num_steps: int) -> None:
+    """Warn if a pre-training's moving average keeps less than half of itself in a step.
+
+    mmpretrain counts the other share, 1 - m. A training of a few steps has a low momentum, too.
+    """
+    if not is_pretraining(cfg):
+        return
+    for name in ("momentum", "base_momentum"):
+        kept = cfg.model.get(name)
+        is_low = isinstance(kept, int | float) and kept < _LEAST_KEPT
+        if is_low and momentum_for(num_steps, 1.0) >= _LEAST_KEPT:
+            _warn(
+                f"model.{name}={kept:g} is the share of the moving average that each step keeps, "
+                f"so the average is nearly the network itself; mmpretrain counts the other share: "
+                f"set model.{name}={1 - kept:g} unless this is intended."
+            )
 
 
 def _end(loop: Mapping[str, Any], unit: str, epoch_steps: int) -> tuple[int | None, str]:

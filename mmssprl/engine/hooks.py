@@ -17,6 +17,7 @@ from ..errors import UserValueError
 from ..models import PretrainingModel
 from ..models.unwrap import unwrap
 from ..registry import HOOKS
+from .log_processor import PretrainLogProcessor
 
 
 @HOOKS.register_module()
@@ -31,6 +32,12 @@ class PretrainHook(Hook):
                 is not a ``PretrainingModel``, or as ``check_pretraining`` and ``check_training``.
         """
         check_pretraining(runner.cfg)
+        if not isinstance(runner.log_processor, PretrainLogProcessor):
+            runner.logger.warning(
+                f"log_processor is a {type(runner.log_processor).__name__}: its log lacks what "
+                "`report` and the warnings of troubles need; set "
+                "log_processor=dict(type='PretrainLogProcessor')."
+            )
         loader = runner.train_dataloader
         model = unwrap(runner.model)
         _require(runner.train_loop, EpochBasedTrainLoop, "train_cfg.type='EpochBasedTrainLoop'")

@@ -18,7 +18,12 @@ from mmengine.registry import RUNNERS
 
 from ..config.build_errors import FirstStepHook, explain_build_errors
 from ..config.run_checks import check_config, check_data
-from ..config.schedule_checks import warn_of_batch, warn_of_schedule
+from ..config.schedule_checks import (
+    warn_of_batch,
+    warn_of_momentum,
+    warn_of_queue,
+    warn_of_schedule,
+)
 from ..console.live_line import at_work
 from ..console.log_line import LogLine
 from ..console.paths import check_path
@@ -260,6 +265,8 @@ def _build(
         warn_of_schedule(cfg, steps["epoch_steps"])
         parts = cfg.optim_wrapper.get("accumulative_counts", 1)
         warn_of_batch(cfg, steps["step_samples"] * parts)
+        warn_of_momentum(cfg, runner.max_iters)
+        warn_of_queue(cfg, runner.world_size)
         if overwrite and is_main_process():
             for path in files_of_run(cfg):
                 path.unlink()

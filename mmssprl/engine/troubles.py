@@ -204,7 +204,8 @@ def diagnose(run: str | Path, records: Sequence[Record] | None = None) -> Diagno
     if not records or any("progress" not in record for record in records):
         raise UserValueError(
             f"the log of {run} must have 'progress' in each line, but has not; give a pre-training "
-            "by mmssprl 0.2 or later."
+            "with log_processor=dict(type='PretrainLogProcessor') in its config, as in "
+            "configs/_base_/default_runtime.py."
         )
     done = _progress(Path(run), records)
     troubles = find_troubles(records)

@@ -209,6 +209,12 @@ class PyramidPreprocessor(BaseDataPreprocessor):
             found = [(*t.shape, str(t.dtype)) for t in packed]
             if found and found == [(found[0][0], *each[1:], f"torch.{kind}") for each in expected]:
                 return
+        elif isinstance(packed, Sequence) and any(isinstance(x, Sequence) for x in packed):
+            raise UserValueError(
+                "inputs must be one tensor per group of the layout, but are lists of crops: the "
+                "samples are not stacked; set train_dataloader.collate_fn="
+                "dict(type='mmssprl.stack_views')."
+            )
         raise UserValueError(
             f"inputs must be one {kind} tensor per group of the layout, of shapes {expected} with "
             f"one B, but got {found}; give the pipeline's PyramidCrop and the model one layout."

@@ -18,7 +18,7 @@ from ..weights import (
 )
 from ..weights.description import find_description, read_description
 from .backbones import name_of
-from .methods import ANCHORED_GAIN, CONTINUED_GAIN
+from .methods import ANCHORED_GAIN, CONTINUED_GAIN, UNANCHORED_LOSS
 from .options import PretrainOptions
 from .recipe import Recipe, RecipeRow
 
@@ -116,8 +116,9 @@ def continue_from(recipe: Recipe, weights: str, backbone: nn.Module, *, is_rgb: 
     can_anchor = recipe.backbone.gives_map and is_rgb and recipe.method.model_class.anchored_form
     # ``choose_recipe`` has refused other teachers than the start itself.
     anchors = not recipe.method.learns_from_teacher and (can_anchor or teacher is not None)
-    gain = f"; from SwAV's weights continuing added {CONTINUED_GAIN} points of mAP"
-    why = "as asked" if anchors or teacher is not None else f"as asked{gain}"
+    why = "as asked"
+    if not anchors and teacher is None:
+        why += _measured_without_anchor(recipe, weights, is_rgb=is_rgb)
     recipe.rows["weights"] = RecipeRow(weights, why)
     why = "trained features change less"
     recipe.rows["backbone"] = RecipeRow(f"{BACKBONE_SHARE:g} of the rate", why)
@@ -126,6 +127,19 @@ def continue_from(recipe: Recipe, weights: str, backbone: nn.Module, *, is_rgb: 
     recipe.rows["heads"] = RecipeRow(choice, why if epochs else "there is one epoch")
     if anchors:
         _add_anchor(recipe)
+
+
+def _measured_without_anchor(recipe: Recipe, weights: str, *, is_rgb: bool) -> str:
+    """Return what continuing from such weights gave without a teacher, and how to add it."""
+    source = Source.of(weights)
+    text = ""
+    if source.is_supervised or source.timm:
+        text = f"; ImageNet's weights lost {UNANCHORED_LOSS} points of mAP so"
+    elif source.file and find_description(weights_file(source.file)):
+        text = f"; from SwAV's weights continuing added {CONTINUED_GAIN} points of mAP"
+    if is_rgb and recipe.method.model_class.anchored_form:
+        text += f"; --teacher {weights} also keeps what they see of each image"
+    return text
 
 
 def _add_anchor(recipe: Recipe) -> None:

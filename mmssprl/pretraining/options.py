@@ -40,7 +40,7 @@ class PretrainOptions:
     batch_size: int | None = option("images per device and backbone pass", least=1)
     accumulate: int | None = option(
         "multiply the batch by this number at the same memory: the backbone processes each step in "
-        "so many parts. Only for ssprl, swav and swav-small",
+        "so many parts. Not for mocov2, byol, densecl, detco, insloc and maskco",
         chosen=1,
         least=1,
     )

@@ -15,6 +15,14 @@ named_modules: list[str] = []
 """Python modules that the user has named; only these may be named by files."""
 
 
+def search_current_folder() -> str:
+    """Let imports find modules in the current folder, after all others; return the folder."""
+    folder = os.getcwd()
+    if folder not in sys.path:  # as `python -m` does, but after installed packages
+        sys.path.append(folder)
+    return folder
+
+
 def import_named(module: str) -> Any:
     """Import a module that the user named; search the current folder, too."""
     if re.search(r"[/\\]|\.py$", module):
@@ -25,9 +33,7 @@ def import_named(module: str) -> Any:
         raise UserValueError(
             f"a module is named as in `import`, without / and .py, but got {module}{advice}."
         )
-    folder = os.getcwd()
-    if folder not in sys.path:  # as `python -m` does, but after installed packages
-        sys.path.append(folder)
+    folder = search_current_folder()
     try:
         found = importlib.import_module(module)
     except (Exception, SystemExit) as error:  # users' code may raise anything

@@ -145,6 +145,10 @@ def named_by_place(file: Path) -> str:
     return f"{own.name} says {backbone!s:.{_MOST_SHOWN}}."
 
 
+class _UnnamedModuleError(UserValueError):
+    """A description names a network of a module that the user has not named."""
+
+
 def read_description(path: Path) -> Config:
     """Read a description as the config of a model; ValueError for another or a damaged file.
 
@@ -159,6 +163,8 @@ def read_description(path: Path) -> Config:
         ViewLayout.build(layout)
         method = str(content.get("method", ""))
         own = None if Pixels(**pixels) == RGB else pixels
+    except _UnnamedModuleError as error:
+        raise UserValueError(f"{path}: {error}.") from error
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         reason = str(error) if isinstance(error, UserValueError) else type(error).__name__
         raise UserValueError(
@@ -184,8 +190,10 @@ def _checked(part: Any) -> Any:
 
     module, colon, _ = str(part.get("network")).partition(":")
     if colon and not is_named(module):
-        raise UserValueError(
-            f"network: it would import {module[:80]!r}; begin the command with "
-            f"`{program()} --import MODULE`, or import it"
+        name = module[:80]
+        typed = name if re.fullmatch(r"[\w.]+", name) else "MODULE"
+        raise _UnnamedModuleError(
+            f"its network is of the module {name!r}, which is imported only if you name it; begin "
+            f"the command with `{program()} --import {typed}`, or import it"
         )
     return {key: _checked(value) for key, value in part.items()}

@@ -1,3 +1,4 @@
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,16 @@ def test_the_place_of_a_mistake_is_named(tmp_path, monkeypatch, case):
     with pytest.raises(kind, match=f"^{message}") as caught:
         read_config_file("bad.py")
     assert "\n" not in str(caught.value)
+
+
+def test_own_parts_are_found_in_the_current_folder(tmp_path, monkeypatch):
+    (tmp_path / "parts_next_to_a_config.py").write_text("")
+    config = tmp_path / "own.py"
+    config.write_text(OWN.replace("own_parts", "parts_next_to_a_config"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [each for each in sys.path if each not in ("", str(tmp_path))])
+    read_config_file(config)
+    assert sys.modules.pop("parts_next_to_a_config").__file__.startswith(str(tmp_path))
 
 
 def test_a_dropped_method_names_where_its_code_is():

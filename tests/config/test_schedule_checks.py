@@ -84,6 +84,35 @@ def test_a_rate_for_another_batch_is_a_warning(warned, scaling, num_warnings):
     assert all("has 512 samples" in line and "=128; scale it" in line for line in warned)
 
 
+@pytest.mark.parametrize(
+    ("model", "num_steps", "remedies"),
+    [
+        ({"type": "MoCo", "momentum": 0.001}, 1000, ["momentum=0.999"]),  # as mmpretrain's
+        ({"type": "BYOL", "base_momentum": 0.01}, 1000, ["base_momentum=0.99"]),
+        ({"type": "MoCo", "momentum": 0.999}, 1000, []),
+        ({"type": "MoCo", "momentum": 0.1}, 20, []),  # averages 7 % of the steps
+        ({"type": "MultiLabelClassifier", "momentum": 0.001}, 1000, []),
+    ],
+)
+def test_the_other_share_of_an_average_is_a_warning(warned, model, num_steps, remedies):
+    schedule_checks.warn_of_momentum(Config({"model": model}), num_steps)
+    assert all(f"set model.{each} " in line for each, line in zip(remedies, warned, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("num_gpus", "queue_length", "num_processes", "num_warnings"),
+    [(2, 960, 1, 1), (2, 960, 2, 0), (2, 0, 1, 0), (None, 960, 1, 0)],
+)
+def test_queues_for_other_processes_are_a_warning(
+    warned, num_gpus, queue_length, num_processes, num_warnings
+):
+    head = {"type": "SinkhornHead", "queue_length": queue_length}
+    cfg = Config({"num_gpus": num_gpus, "model": {"type": "SSPRL", "head": head}})
+    schedule_checks.warn_of_queue(cfg, num_processes)
+    assert len(warned) == num_warnings
+    assert all("has 960 rows instead of 1,920" in line for line in warned)
+
+
 def test_a_training_warns(tmp_path, warned):
     text = 'param_scheduler = dict(type="CosineAnnealingLR", T_max=3)\n'
     text += "auto_scale_lr = dict(base_batch_size=64)\n"

@@ -11,6 +11,8 @@ from helpers.docs.given import GIVEN
 from helpers.docs.listed import DERIVED
 from helpers.package.checkout import ROOT
 
+from mmssprl.experiments.statistics import estimate
+
 WRITTEN_BY_SPHINX = ROOT / "docs/commands.md"
 PAGES = [ROOT / "README.md", *sorted({*(ROOT / "docs").rglob("*.md")} - {WRITTEN_BY_SPHINX})]
 
@@ -106,8 +108,8 @@ def test_the_table_of_methods_shows_the_results():
             scores_of(RESULTS / "photos/results.csv", method=method, budget=budget)
             for budget in ("epochs", "time")
         ]
-        assert cells[1:4] == [str(len(scores[0])), *(f"{fmean(own):.1f} %" for own in scores)]
+        assert cells[1:4] == [str(len(scores[0])), *(estimate(own).text() for own in scores)]
         if cells[4]:
             own = scores_of(RESULTS / "photos_gpu/results.csv", method=method, budget="time")
-            assert cells[4] == f"{fmean(own):.1f} %"
+            assert cells[4] == f"{estimate(own).text()} ({len(own)})"
     assert not lines[first + 2 + len(METHODS)]

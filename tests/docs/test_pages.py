@@ -34,6 +34,9 @@ SHORTER = {
     "--num-train 1000": "--num-train 40 --num-val 20 --image-px 96",  # as on another page
     "pretrain photos.tar": "pretrain photos.tar --backbone resnet18 --epochs 1 --batch-size 8",
     "compare --data labelled/": "compare --size photos --dry-run",
+    "train my_swav.py": "train my_swav.py --cfg-options train_cfg.max_epochs=1 "
+    "param_scheduler.0.T_max=1 train_dataloader.batch_size=8 train_dataloader.num_workers=1 "
+    "model.backbone.depth=18 model.neck.in_channels=512",
 }
 """Commands of the pages, and the faster ones that the tests run."""
 
@@ -46,11 +49,11 @@ def test_every_command_on_a_page_is_understood(page):
     parser = build_parser()
     texts = [text for language, text, *_ in blocks_of(page) if language == "bash"]
     for line in "".join(texts).replace("\\\n", " ").splitlines():
-        words = shlex.split(line, comments=True)
+        words = shlex.split(line.partition(" > ")[0], comments=True)
         if words[:3] == ["python", "-m", "mmssprl"]:
             parser.parse_args(words[3:])
         for word in words:
-            if words[0] != "mim" and re.match(r"configs/.*\.py", word):
+            if words[0] != "mim" and re.fullmatch(r"configs/.*\.py", word):
                 config_file(word)
 
 
@@ -99,7 +102,7 @@ def sandbox(tmp_path_factory):
     (folder / "coco").rename(folder / "labelled")
     config = ROOT / "configs/ssprl/ssprl_resnet18_photos.py"
     (folder / "my_config.py").write_text(f'_base_ = "{config}"\n')
-    for name in ("tools", "examples"):
+    for name in ("tools", "examples", "configs"):
         (folder / name).symlink_to(ROOT / name)
     return folder
 

@@ -63,7 +63,9 @@ def export(out, *words):
 
 def test_a_module_that_is_not_named_is_not_imported(tmp_path, capsys):
     assert export(tmp_path / "own.pth") == 2
-    assert f"network: it would import '{MODULE}'; begin" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"begin the command with `python -m mmssprl --import {MODULE}`" in said
+    assert "Delete" not in said
     assert MODULE not in sys.modules
 
 

@@ -1,4 +1,5 @@
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -57,6 +58,17 @@ def test_a_model_of_another_kind_is_refused(images, tmp_path):
     runner.model = runner.model.backbone
     with pytest.raises(ValueError, match="PretrainingModel, but got ResNet"):
         runner.call_hook("before_train")
+
+
+@pytest.mark.parametrize(
+    ("kind", "num_warnings"), [("LogProcessor", 1), ("PretrainLogProcessor", 0)]
+)
+def test_a_log_without_the_progress_is_a_warning(images, tmp_path, kind, num_warnings):
+    runner = make_runner(images, tmp_path, log_processor={"type": kind})
+    runner.logger.warning = Mock()
+    runner.call_hook("before_train")
+    said = [line.args[0] for line in runner.logger.warning.call_args_list]
+    assert sum("dict(type='PretrainLogProcessor')" in line for line in said) == num_warnings
 
 
 def clipped(*parts):

@@ -3,6 +3,7 @@ import re
 import pytest
 import torch
 from helpers.models.small_ssprl import packed_batch
+from mmengine.dataset import pseudo_collate
 
 from mmssprl.functional import _device
 from mmssprl.functional.photometric import apply_photometric, augment_on_device
@@ -161,6 +162,12 @@ def test_inputs_of_another_layout_are_refused(change, found):
     expected = re.escape("[('B', 2, 3, 12, 12), ('B', 8, 3, 6, 6), ('B', 18, 3, 8, 8)]")
     with pytest.raises(ValueError, match=f"{expected}.*{re.escape(found)}.*PyramidCrop"):
         build()({"inputs": change(batch()["inputs"])}, training=True)
+
+
+def test_samples_that_are_not_stacked_name_the_collate_function():
+    samples = [{"inputs": [crops[i] for crops in batch()["inputs"]]} for i in range(3)]
+    with pytest.raises(ValueError, match=r"collate_fn=dict\(type='mmssprl.stack_views'\)"):
+        build()(pseudo_collate(samples), training=True)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,10 @@ from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 
+from mmssprl.pretraining import continuation
 from mmssprl.pretraining.continuation import is_anchored, named_weights
 from mmssprl.pretraining.known_backbones import BACKBONES, Backbone
+from mmssprl.pretraining.methods import CONTINUED_GAIN, UNANCHORED_LOSS
 from mmssprl.pretraining.options import PretrainOptions
 from mmssprl.pyramid import ViewLayout
 from mmssprl.weights import write_description
@@ -75,12 +77,36 @@ def test_a_form_of_ssprl_with_a_map_keeps_the_features_of_its_start(
     assert [hook.removeprefix(f"{tmp_path}/") for hook in hooks] == [anchor] * bool(anchor)
     assert (cfg.model.type == "AnchoredSSPRL") is bool(anchor)
     assert ("teacher" in recipe.rows) is bool(anchor)
-    assert ("continuing added" in recipe.rows["weights"].reason) is not bool(anchor)
 
 
 def test_the_heads_learn_alone_for_a_tenth_of_the_epochs(make):
     chosen = [make(epochs=epochs)[1].heads_first for epochs in (1, 2, 19, 40, 800)]
     assert chosen == [0, 1, 1, 4, 10]
+
+
+@pytest.mark.parametrize(
+    ("method", "asked", "said"),
+    [
+        ("byol", {}, "as asked"),  # a file of nobody knows what
+        ("byol", {"weights": "supervised"}, f"ImageNet's weights lost {UNANCHORED_LOSS} points"),
+        ("ssprl", {"weights": "own", "backbone": f"{NETS}:vector"}, "--teacher own also keeps"),
+        ("ssprl", {}, "as asked"),  # keeps its maps
+    ],
+)
+def test_a_start_without_a_teacher_has_its_own_number(method, asked, said, make, monkeypatch):
+    monkeypatch.setattr(continuation, "check_weights", lambda *args: None)
+    reason = make(method, **asked)[2].rows["weights"].reason
+    assert said in reason
+    assert (reason == "as asked") == (said == "as asked")
+
+
+def test_a_file_of_ours_has_the_number_of_such_files(make, tmp_path):
+    cfg, *_ = make("byol")
+    write_description(tmp_path / "weights.pth", cfg)
+    reason = make("byol")[2].rows["weights"].reason
+    assert (
+        reason == f"as asked; from SwAV's weights continuing added {CONTINUED_GAIN} points of mAP"
+    )
 
 
 def test_weights_name_their_network():

@@ -1,4 +1,5 @@
 import re
+from dataclasses import fields
 from operator import attrgetter
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from helpers.pretraining.recipes import CPU, choose
 from mmssprl.errors import UserValueError
 from mmssprl.models.momentum_encoder import momentum_for
 from mmssprl.pretraining.methods import PRETRAINED
+from mmssprl.pretraining.options import PretrainOptions
 from mmssprl.pyramid import ViewLayout
 
 PUBLISHED = [key for key, method in PRETRAINED.items() if not method.learns_from_teacher]
@@ -65,6 +67,14 @@ def test_the_nearest_training_is_taken(
         assert found.lr == pytest.approx(1.2 * batch_size / (128 if num_images < 300_000 else 256))
     else:
         assert found.lr == (2e-3 if backbone == "resnet50" else 1e-3)
+
+
+def test_the_help_names_the_methods_that_refuse_accumulated_steps():
+    [said] = [
+        each.metadata["text"] for each in fields(PretrainOptions) if each.name == "accumulate"
+    ]
+    refused = [key for key, own in PRETRAINED.items() if not own.model_class.takes_num_chunks]
+    assert f"Not for {', '.join(refused[:-1])} and {refused[-1]} (" in said
 
 
 @pytest.mark.parametrize(("accumulate", "num_devices"), [(1, 4), (2, 2), (4, 1)])

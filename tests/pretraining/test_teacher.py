@@ -19,7 +19,13 @@ from mmssprl.distillation.teacher import Teacher
 from mmssprl.errors import UserOSError, UserValueError
 from mmssprl.features.backbone import FeatureBackbone
 from mmssprl.pretraining.continuation import is_anchored
-from mmssprl.pretraining.methods import ANCHORED_GAIN, CONTINUED_GAIN, DEFAULT, TEACHER_GAIN
+from mmssprl.pretraining.methods import (
+    ANCHORED_GAIN,
+    CONTINUED_GAIN,
+    DEFAULT,
+    TEACHER_GAIN,
+    UNANCHORED_LOSS,
+)
 from mmssprl.pretraining.options import PretrainOptions
 from mmssprl.pretraining.recipe import RecipeRow
 from mmssprl.weights import load_network
@@ -165,6 +171,9 @@ def test_gains_in_a_recipe_are_those_of_committed_tables():
     assert gained(scores_of(**tested, row="cells"), default) == TEACHER_GAIN
     frozen = scores_of(**tested, row="frozen")
     assert gained(scores_of(**tested, row="anchored"), frozen) == ANCHORED_GAIN
+    held_out = {"file": "distillation/results.csv", "split": "held-out"}
+    protected = scores_of(**held_out, row="protected")
+    assert gained(scores_of(**held_out, row="start"), protected) == UNANCHORED_LOSS
     start = scores_of("continuation/start.csv", weights="start.pth")
     continued = scores_of("continuation/results.csv", method="safe")
     assert gained(continued, start) == CONTINUED_GAIN

@@ -47,6 +47,9 @@ class Benchmark(Experiment[TransferRun]):
             self.table = PaperTable.build(asked.table, asked.size, asked.weights)
             self.rows = [*self.table.weights.values()]
             self.protocols = self.table.protocols
+            if self.table.left_out:
+                names = ", ".join(self.table.left_out)
+                log(f"left out, of no row of the tables (see --help): {names}")
         else:
             self.rows = find_weights(asked.weights)
             self.protocols = choose_protocols(asked.size, asked.protocols)

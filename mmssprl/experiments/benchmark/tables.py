@@ -157,6 +157,7 @@ class PaperTable:
     protocols: list[Protocol]
     rows: list[TableRow]
     weights: Mapping[str, WeightsRow]
+    left_out: Sequence[str] = ()  # files of no row
 
     @classmethod
     def build(cls, number: int, size: BenchmarkSize, values: Sequence[str]) -> "PaperTable":
@@ -165,7 +166,7 @@ class PaperTable:
         if not protocols:  # scenes have no VOC
             protocols = [p for p in PROTOCOLS[size] if p.name == "linear-coco"]
         rows = rows_of_table(number, size)
-        files = _files_of_configs(values, size)
+        files, left_out = _files_of_configs(values, size)
         starts = {}
         for row in rows:
             key = row.method.key
@@ -180,7 +181,7 @@ class PaperTable:
                 cfg = read_at_size(row.config, row.size)
                 backbone = cfg.model.backbone.to_dict()
                 weights[row.name] = WeightsRow(f"{row.stem}_backbone", "", backbone, cfg)
-        return cls(number, size, protocols, rows, weights)
+        return cls(number, size, protocols, rows, weights, left_out)
 
     def format(self, results: Results) -> str:
         """Return the table of "ours / paper" as Markdown, and the weights of each row."""
@@ -230,23 +231,30 @@ _SMALL = (
 )
 
 
-def _files_of_configs(values: Sequence[str], size: BenchmarkSize) -> dict[str, str]:
-    """Return the files by the names of their configs, which must belong to rows of the tables."""
+def _files_of_configs(
+    values: Sequence[str], size: BenchmarkSize
+) -> tuple[dict[str, str], list[str]]:
+    """Return the files of rows of the tables by the names of their configs, and other files."""
     known: set[str] = set()
     for number in TABLES:
         known |= {row.stem for row in rows_of_table(number, size) if row.stem}
     found: dict[str, str] = {}
+    left_out: list[str] = []
     for value in (value for value in values if value not in WORDS):
         name = weights_file(value).stem.removesuffix("_backbone").removesuffix("_best")
         if name not in known:
-            raise UserValueError(
-                f"{value} belongs to no row of the tables of size {size}; rename it to "
-                "<config>_backbone.pth, or benchmark it without --table."
-            )
+            left_out.append(value)
+            continue
         if name in found:
             raise UserValueError(
                 f"a row must have one file of weights, but {found[name]} and {value} are both of "
                 f"{name}; leave one out."
             )
         found[name] = value
-    return found
+    if left_out and not found:
+        raise UserValueError(
+            f"{left_out[0]} belongs to no row of the tables of size {size}, whose files are named "
+            f"<config>_backbone.pth by their configs ({', '.join(sorted(known)[-2:])}, ...); "
+            "benchmark it without --table."
+        )
+    return found, left_out

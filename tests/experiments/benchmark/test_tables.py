@@ -66,8 +66,9 @@ def test_weights_belong_to_the_row_of_their_config(tmp_path):
     assert [*build(1, "supervised").weights] == ["Supervised, ImageNet"]  # torchvision's
     stray = weights_of(tmp_path / "stray.pth")
     again = weights_of(tmp_path / "b" / coco.name)
-    with pytest.raises(ValueError, match=f"{stray} belongs to no row .*; rename it"):
-        build(1, stray)
+    with pytest.raises(ValueError, match=f"{stray} belongs to no row .*{SSPRL}.* without --table"):
+        build(1, stray, "supervised")
+    assert build(1, stray, coco).left_out == [str(stray)]
     with pytest.raises(ValueError, match="one file of weights, but .* leave one"):
         build(1, coco, again)
 
