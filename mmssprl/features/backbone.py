@@ -196,7 +196,7 @@ def explain_size(model: FeatureBackbone, images: Tensor) -> Iterator[None]:
     An error at the size that the network says it takes has another reason, and passes.
     """
     sizes = tuple(images.shape[-2:])
-    own = getattr(model.backbone, "img_size", None)
+    own: Any = getattr(model.backbone, "img_size", None)
     try:
         yield
     except (UserError, torch.OutOfMemoryError):

@@ -132,7 +132,7 @@ def check_tokens(name: str, network: Any, images: Tensor) -> None:
     network.train()
 
 
-def _tokens_of(network: Any, images: Tensor) -> Tensor | None:
+def _tokens_of(network: Any, images: Tensor) -> Any:
     """Return the tokens (T, C) of the first image, or None if the output is something else."""
     hidden = getattr(network.inner(images), "last_hidden_state", None)
     return hidden[0] if isinstance(hidden, Tensor) and hidden.dim() == 3 else None

@@ -69,8 +69,8 @@ def random_images(backbone: nn.Module, cfg: Config) -> Iterator[Tensor]:
     sizes = [(px, px)]
     built_for = getattr(backbone, "img_size", None)
     if built_for is not None:
-        own = tuple(map(int, built_for))
-        sizes = [*sizes, own] if layout else [own]
+        height, width = map(int, built_for)
+        sizes = [*sizes, (height, width)] if layout else [(height, width)]
 
     # The last one stays, so that an error of a network that takes no size is its own.
     while len(sizes) > 1 and not _takes(backbone, torch.zeros(2, channels, *sizes[0])):
