@@ -31,14 +31,8 @@ from ..datasets.loader_processes import explain_timeout, prepare_loaders
 from ..errors import UserRuntimeError, UserValueError
 from ..saving.checkpoint_checks import check_fit_of_checkpoint, check_readable
 from ..saving.loops import use_resumable_loop
-from ..saving.resumed_values import require_same_optimizer
-from ..saving.run_files import (
-    check_work_dir,
-    existing_checkpoint,
-    files_of_run,
-    newest_intact,
-    require_same_config,
-)
+from ..saving.resumed_values import require_same_run
+from ..saving.run_files import check_work_dir, existing_checkpoint, files_of_run, newest_intact
 from ..saving.run_record import record_end, record_run
 from ..saving.save_and_stop_hook import DEFAULT_SAVE_EVERY, SaveAndStopHook, meaning_of_steps
 from ..system.environment import freed_memory_kept, torch_threads
@@ -103,8 +97,7 @@ def prepare_train_config(
         cfg.load_from = None if newest is None else str(newest)
     if cfg.get("resume") and cfg.load_from:
         check_readable(cfg, "train")
-        require_same_config(cfg)
-        require_same_optimizer(cfg)
+        require_same_run(cfg)
         take_backbone(cfg, cfg.load_from)
         return cfg
 

@@ -17,6 +17,7 @@ from ..console.log_line import LogLine
 from ..errors import UserValueError
 from ..weights import read_checkpoint
 from .checkpoint_hooks import as_plain
+from .run_files import require_same_config
 
 SCHEDULE = "schedule"
 """Key in a checkpoint's ``meta`` of what ``schedule_of`` returns."""
@@ -35,8 +36,9 @@ def schedule_of(cfg: Config) -> str:
     return json.dumps(parts, default=str, sort_keys=True)
 
 
-def require_same_optimizer(cfg: Config) -> None:
-    """Raise ValueError if the checkpoint to resume from has the state of another optimizer."""
+def require_same_run(cfg: Config) -> None:
+    """Raise ValueError if the run to resume has another config file, or another optimizer."""
+    require_same_config(cfg)
     if "://" in cfg.load_from:
         return
     written = read_checkpoint(cfg.load_from, mmap=True)["meta"].get(SCHEDULE)

@@ -3,6 +3,7 @@
 import csv
 from pathlib import Path
 
+from helpers.features.probe_folders import write_coco
 from helpers.package.default_scope import own_default_scope
 from matplotlib.figure import Figure
 
@@ -86,3 +87,17 @@ def pretend(monkeypatch, score):
 
     monkeypatch.setattr(Run, "run_commands", run_commands)
     return folders
+
+
+def comparisons_in(folder):
+    """Return a function that plans comparisons of 24 + 12 images in one work dir."""
+    data = write_coco(folder)
+
+    def compare(**changes):
+        found = comparison(folder / "work", data, **{"seeds": 1, "epochs": 6, **changes})
+        found.plan()
+        return found
+
+    compare.data = data
+    compare.work_dir = folder / "work"
+    return compare
