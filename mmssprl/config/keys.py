@@ -25,7 +25,7 @@ ELSEWHERE = {"launcher", "custom_imports"}
 
 def used_keys(cfg: Config) -> set[str]:
     """Return the top-level keys that a run reads."""
-    keys = {"weights", "save_every", "num_threads"} | _READ_BY_RUNNER
+    keys = {"weights", "save_every", "num_threads", "num_gpus"} | _READ_BY_RUNNER
     kinds = [Runner]
     if cfg.get("runner_type"):
         kinds.append(class_of(cfg.runner_type, RUNNERS) or Runner)

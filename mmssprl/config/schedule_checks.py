@@ -69,12 +69,15 @@ def warn_of_queue(cfg: Config, num_processes: int) -> None:
     head = (cfg.get("model") or {}).get("head") or {}
     rows = head.get("queue_length")
     if is_pretraining(cfg) and rows and written_for and written_for != num_processes:
+        names = [name for name in ("queue_length", "patch_queue_length") if head.get(name)]
+        values = [
+            f"model.head.{each}={head[each] * written_for // num_processes}" for each in names
+        ]
         _warn(
             f"queues have their rows per process, and model.head.queue_length={rows} is written "
             f"for num_gpus={written_for}: with {num_processes} the queue has "
-            f"{rows * num_processes:,} rows instead of {rows * written_for:,}. Multiply "
-            f"queue_length and patch_queue_length by {written_for} / {num_processes}, and set "
-            f"num_gpus={num_processes} in the file."
+            f"{rows * num_processes:,} rows instead of {rows * written_for:,}; set "
+            f"{' '.join(values)} num_gpus={num_processes}."
         )
 
 

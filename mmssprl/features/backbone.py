@@ -19,7 +19,6 @@ from ..console.wording import first_line
 from ..datasets.long_images import middle
 from ..errors import UserError, UserValueError, called
 from ..functional.pooling import pool
-from ..models import TimmBackbone
 from ..pixels import IMAGENET_MEAN, IMAGENET_STD, Normalisation, Pixels
 from ..pyramid import ViewLayout, check_px
 from ..system.environment import choose_device
@@ -193,7 +192,7 @@ def borrowed(model: nn.Module, device: torch.device | None = None) -> Iterator[N
 def explain_size(model: FeatureBackbone, images: Tensor) -> Iterator[None]:
     """Name the size of ``images`` and the option for it, if a network refuses them in a block.
 
-    An error at the size that the network says it takes has another reason, and passes.
+    The size is the reason if the network takes images of its own ``img_size``; other errors pass.
     """
     sizes = tuple(images.shape[-2:])
     own: Any = getattr(model.backbone, "img_size", None)
@@ -202,13 +201,25 @@ def explain_size(model: FeatureBackbone, images: Tensor) -> Iterator[None]:
     except (UserError, torch.OutOfMemoryError):
         raise
     except Exception as error:  # each network refuses sizes in its own way
-        if own == sizes:
+        if (
+            own is None
+            or own == sizes
+            or not _takes(model, images.new_zeros(1, images.shape[1], *own))
+        ):
             raise
-        usual = f", such as {own[0]}" if isinstance(model.backbone, TimmBackbone) else ""
         raise UserValueError(
             f"the network must take images of {sizes[0]} x {sizes[1]} px, but raises "
-            f"{first_line(error)}; give a size that it takes by image_px (--image-px){usual}."
+            f"{first_line(error)}; give a size that it takes by image_px (--image-px), such as "
+            f"{own[0]}."
         ) from error
+
+
+def _takes(model: FeatureBackbone, images: Tensor) -> bool:
+    try:
+        model(images)
+    except Exception:
+        return False
+    return True
 
 
 def image_transform(model: FeatureBackbone) -> v2.Transform:

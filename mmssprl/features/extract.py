@@ -28,7 +28,7 @@ from ..datasets.image_reading import ImageReadError, read_file
 from ..datasets.loader_processes import explain_timeout, prepare_loaders
 from ..errors import UserTypeError, UserValueError, called
 from ..pixels import Pixels
-from ..system.environment import choose_device, freed_memory_kept, usable_cores
+from ..system.environment import choose_device, cores_of_run, freed_memory_kept
 from ..system.stopping import signals
 from .backbone import FeatureBackbone, borrowed, explain_size, load_backbone
 from .crops import Crops
@@ -236,7 +236,7 @@ def _num_workers(options: FeatureOptions, num_images: int) -> int:
     if options.num_workers is not None:
         return options.num_workers
     pays = num_images >= _LEAST_FOR_WORKERS and not current_process().daemon
-    return min(_MOST_WORKERS, usable_cores() // 2) if pays else 0
+    return min(_MOST_WORKERS, cores_of_run() // 2) if pays else 0
 
 
 class _Loaded(NamedTuple):

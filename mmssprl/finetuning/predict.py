@@ -51,8 +51,8 @@ def predict(
 ) -> str:
     """Predict all images below a folder.
 
-    Predictions are written as they come. If a signal or an error stops it, the files are whole, and
-    unfinished.txt says how many images they hold.
+    Predictions are written as they come. If SIGINT, SIGTERM or an error stops it, the files are
+    whole, and unfinished.txt says how many images they hold. After a kill there are no rows.
 
     Args:
         run: Work dir of ``finetune``, for its newest checkpoint, or a checkpoint.

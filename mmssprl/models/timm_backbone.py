@@ -82,13 +82,8 @@ class TimmBackbone(HiddenModule):
 
     @property
     def fixed_px(self) -> int | None:
-        """Side of the images, if the network takes one size only and timm says so, else None."""
-        model: Any = self.inner
-        is_dynamic = self._options.get("dynamic_img_size", False)
-        if is_dynamic or not model.pretrained_cfg.get("fixed_input_size"):
-            return None
-        height, width = self.img_size
-        return height if height == width else None
+        """As ``fixed_px_of``."""
+        return fixed_px_of(self.model_name, self._options)
 
     def init_weights(self) -> None:
         """Keep timm's initial weights."""
@@ -109,6 +104,19 @@ class TimmBackbone(HiddenModule):
             return (map_of_tokens(tokens, images),)
         is_last = getattr(model, "output_fmt", "NCHW") == "NHWC"
         return (features.movedim(3, 1) if is_last else features,)
+
+
+def fixed_px_of(model_name: str, options: Mapping[str, Any]) -> int | None:
+    """Return the side of the images of a network of timm that says it takes one size, else None."""
+    import timm
+
+    found = timm.get_pretrained_cfg(model_name)
+    if found is None or options.get("dynamic_img_size") or not found.fixed_input_size:
+        return None
+    height, width = found.input_size[-2:]
+    usual = height if height == width else None
+    chosen = options.get("img_size", usual)
+    return chosen if isinstance(chosen, int) else None
 
 
 def map_of_tokens(tokens: Tensor, images: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from ..weights.checkpoint_prefixes import is_head
 _SAME = 1e-3
 """Share of the largest feature by which features of an image may differ between two batches."""
 _LEAST_MOVED = 0.1
-"""Change of the token of a changed patch, as a share of the largest change. Transformers with
+"""Relative change of the token of a changed patch, as a share of the largest one. Transformers with
 random weights have 0.7 to 1 if the order is right, and 0.002 to 0.2 if tokens are behind."""
 _MOST_NAMED = 3
 _MEANS = ("mean", "pixel_mean", "image_mean")
@@ -122,7 +122,7 @@ def check_tokens(name: str, network: Any, images: Tensor) -> None:
         for cell, place in corners.items():
             changed = images.clone()
             changed[:, :, *place] *= -1
-            moved = (_tokens_of(network, changed) - before).norm(dim=1)
+            moved = (_tokens_of(network, changed) - before).norm(dim=1) / before.norm(dim=1)
             if moved[cell] < _LEAST_MOVED * moved.max():
                 raise UserValueError(
                     f"the last {rows * columns} tokens must be of the patches, row by row, but "

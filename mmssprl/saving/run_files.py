@@ -59,8 +59,8 @@ def require_same_config(cfg: Config) -> None:
         return
     if Path(cfg.load_from).resolve().parent == work_dir.resolve():
         raise UserValueError(
-            f"cannot resume: {work_dir} has the config {found[0]}, but got {name}. Give "
-            f"{work_dir / found[0]}, with --cfg-options for other values, or rename yours."
+            f"cannot resume: {work_dir} has {' and '.join(found)}, but got a config {name}. Give "
+            "the config of the run, with --cfg-options for other values, or rename yours."
         )
 
 
@@ -73,9 +73,9 @@ def finished_weights(cfg: Config) -> Path | None:
     """Return the final weights if the run to resume is complete, else None.
 
     They are the exported backbone of a pre-training, or the last checkpoint of another training.
-    That checkpoint is older than the last validation, and the export may be of a shorter training.
-    So the record of the run decides. Without one a pre-training, which only exports, counts as
-    ended.
+    That checkpoint is older than the last validation, and the export may be of a shorter training,
+    so the record of the run decides. Records of 0.3.0 and older do not say it: there a pre-training
+    counts as ended.
     """
     checkpoint = cfg.get("load_from")
     if not cfg.get("resume") or not checkpoint or "://" in checkpoint:

@@ -18,7 +18,7 @@ from ..system.outputs import write_whole
 
 RECORD_FILE = "run.json"
 _ENDED = "ended"
-"""Key of a start in ``run.json``: whether the training was trained, validated and exported."""
+"""Key of a start in ``run.json``: whether it ended, with the last validation and the export."""
 RECIPE_FILE = "recipe.json"
 """The recipe and forecast that `pretrain` printed, with reasons."""
 REPORT_FILE = "report.html"

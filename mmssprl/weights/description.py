@@ -12,6 +12,7 @@ from mmengine.config import Config
 
 from ..console.wording import program
 from ..errors import UserValueError
+from ..models.timm_backbone import fixed_px_of
 from ..pixels import RGB, Normalisation, Pixels
 from ..pyramid import ViewLayout
 from ..registry import MODELS, class_of, names_in
@@ -43,9 +44,11 @@ def describe(cfg: Config) -> dict[str, Any]:
 
 
 def _built_for(backbone: Mapping[str, Any]) -> int:
-    """Return the side of the images that the config of a network names, or 224."""
+    """Return the side of the images that a network names, or the one that it takes, or 224."""
     options = backbone.get("options") or {}
     px = backbone.get("img_size") or options.get("img_size")
+    if px is None and "model_name" in backbone:
+        px = fixed_px_of(backbone["model_name"], options)
     return px if isinstance(px, int) else _USUAL_PX
 
 

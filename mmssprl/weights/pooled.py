@@ -81,15 +81,15 @@ def random_images(backbone: nn.Module, cfg: Config) -> Iterator[Tensor]:
 
 
 def images_of_other_sizes(backbone: nn.Module, channels: int) -> list[Tensor]:
-    """Return batches of several sizes that a network takes: none if it takes one size only."""
+    """Return batches of several sizes, or none if a network does not take all of them."""
     generator = torch.Generator().manual_seed(0)
     batches = [torch.randn(3, channels, *size, generator=generator) for size in _OTHER_SIZES]
-    return [images for images in batches if _takes(backbone, images)]
+    return batches if all(_takes(backbone, images) for images in batches) else []
 
 
 @torch.no_grad()
 def _takes(backbone: nn.Module, images: Tensor) -> bool:
-    """Whether a network has features of images of this size."""
+    """Whether a network, in evaluation mode, has features of images of this size."""
     try:
         Pooled(backbone)(images)
     except Exception:  # each network refuses sizes in its own way

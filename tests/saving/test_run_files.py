@@ -86,7 +86,7 @@ class TestRefused:
 
     def test_a_config_of_another_name(self, work):
         (work / "toy.py").rename(work / "other.py")
-        with pytest.raises(UserError, match="run has the config toy.py, but got other.py"):
+        with pytest.raises(UserError, match="run has toy.py, but got a config other.py"):
             prepare_train_config("other.py", work_dir="run", resume="auto")
         assert [path.name for path in (work / "run").glob("*.py")] == ["toy.py"]
         # A new run from a checkpoint of this one has a name of its own.

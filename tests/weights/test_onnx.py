@@ -75,6 +75,7 @@ def test_files_are_compared_at_the_size_of_the_training(name, layout, px):
         (VIT, {}, 32),
         (VIT, layout_of(48), 48),
         ({**ONE_SIZE, "options": {"img_size": 192}}, {}, 192),
+        (ONE_SIZE, {}, 160),
         (PLAIN, {}, 224),
     ],
 )
