@@ -63,7 +63,7 @@ def test_a_file_identifies_its_images(photos, file):
 
 def test_workers_identify_the_images_of_a_batch(config, damaged, monkeypatch):
     monkeypatch.setattr("mmssprl.features.extract._LEAST_FOR_WORKERS", 1)
-    monkeypatch.setattr("mmssprl.features.extract.usable_cores", lambda: 4)
+    monkeypatch.setattr("mmssprl.features.extract.cores_of_run", lambda: 4)
     in_batches = mmssprl.embed("random", damaged, config=config, batch_size=3, **CPU)
     assert_identified(in_batches, damaged)
 

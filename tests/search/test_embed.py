@@ -63,7 +63,7 @@ class TestFeatures:
     def test_of_several_reading_processes(self, config, model, photos, wanted, monkeypatch):
         alone = embed("random", photos, config=config)
         monkeypatch.setattr("mmssprl.features.extract._LEAST_FOR_WORKERS", 1)
-        monkeypatch.setattr("mmssprl.features.extract.usable_cores", lambda: 4)
+        monkeypatch.setattr("mmssprl.features.extract.cores_of_run", lambda: 4)
         found = embed(model, photos, batch_size=3)
         self.check(found, NAMES, wanted)
         assert np.array_equal(found.boxes, alone.boxes)
