@@ -201,11 +201,9 @@ def explain_size(model: FeatureBackbone, images: Tensor) -> Iterator[None]:
     except (UserError, torch.OutOfMemoryError):
         raise
     except Exception as error:  # each network refuses sizes in its own way
-        if (
-            own is None
-            or own == sizes
-            or not _takes(model, images.new_zeros(1, images.shape[1], *own))
-        ):
+        if own is None or own == sizes:
+            raise
+        if not _takes(model, images.new_zeros(1, images.shape[1], *own)):
             raise
         raise UserValueError(
             f"the network must take images of {sizes[0]} x {sizes[1]} px, but raises "

@@ -21,7 +21,8 @@ from ..system.trusted_modules import is_named, named_modules
 from ..version import __version__
 from .sources import Source
 
-_USUAL_PX = 224
+USUAL_PX = 224
+"""Side of the images of a network that says no other."""
 _CHECKPOINT = re.compile(r"(best_.+_)?(epoch|iter|step)_\d+\.pth")
 _IN_HUB = re.compile(r"models--timm--([\w.-]+)")
 """A folder in the cache of the hub of Hugging Face."""
@@ -49,7 +50,7 @@ def _built_for(backbone: Mapping[str, Any]) -> int:
     px = backbone.get("img_size") or options.get("img_size")
     if px is None and "model_name" in backbone:
         px = fixed_px_of(backbone["model_name"], options)
-    return px if isinstance(px, int) else _USUAL_PX
+    return px if isinstance(px, int) else USUAL_PX
 
 
 def write_description(weights: Path, cfg: Config) -> Path:

@@ -9,12 +9,11 @@ from torch import Tensor, nn
 
 from ..functional.pooling import pool
 from ..pyramid import ViewLayout
-from .description import channels_of
+from .description import USUAL_PX, channels_of
 
 Features = tuple[Tensor, Tensor]
 """The last output (N, C, H, W) or (N, C), and the pooled features (N, C)."""
 
-_USUAL_PX = 224
 _OTHER_SIZES = ((64, 96), (160, 192), (173, 211))
 """Height and width; the last ones are odd, because many networks pad such maps."""
 
@@ -65,7 +64,7 @@ def random_images(backbone: nn.Module, cfg: Config) -> Iterator[Tensor]:
     layout = cfg.model.get("layout")
     channels = spec.get("in_channels") or (spec.get("options") or {}).get("in_chans")
     channels = channels or channels_of(cfg)
-    px = ViewLayout.build(layout).image_px if layout else _USUAL_PX
+    px = ViewLayout.build(layout).image_px if layout else USUAL_PX
     sizes = [(px, px)]
     built_for = getattr(backbone, "img_size", None)
     if built_for is not None:

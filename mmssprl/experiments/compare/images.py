@@ -44,7 +44,7 @@ def read_images(data: Path, split: Split) -> ProbeData:
     return replace(found, train=train, test=found.train.take(held_out, "held-out"))
 
 
-def digests_of(data: ProbeData) -> dict[str, dict[str, str]]:
+def digests_of_splits(data: ProbeData) -> dict[str, dict[str, str]]:
     """Return digests of the labels and of the images' sizes (bytes), of train and of val.
 
     Scores of others do not belong into one table. Runs on other training images are done again, so

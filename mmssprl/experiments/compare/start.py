@@ -16,7 +16,7 @@ from ..experiment import Experiment
 from ..options import ALL, CompareOptions, Equal, Size
 from ..report import Files, write_files
 from ..run import Run, RunOutcome, module_command
-from .images import Split, TrainingImages, digests_of, list_images, read_images
+from .images import Split, TrainingImages, digests_of_splits, list_images, read_images
 from .pace import Pace, epochs_for_equal
 from .report import FACTORS, SEEDS, Length, Report, Result, choose, results_of
 from .rows import SSPRL_ROW, Row, choose_rows
@@ -81,7 +81,7 @@ class Comparison(Experiment[PretrainRun]):
         self._digests: dict[str, dict[str, str]] = {}
         if asked.data:
             found = read_images(Path(asked.data), "test")
-            self._digests = digests_of(found)
+            self._digests = digests_of_splits(found)
             log(found.labelled.describe())
             read_masks(asked.data, found, log=log)
 

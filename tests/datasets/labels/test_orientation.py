@@ -59,12 +59,18 @@ def test_labels_follow_where_another_image_shows_that_they_are_of_the_stored_pix
     assert "2 of 4 images have labels of the stored pixels" in data.warnings[0]
 
 
+def with_another_size(root, kinds, index, width, height):
+    """Read images of which one has another size in the annotation file."""
+    write(root, kinds, "polygons")
+    content = json.loads((root / "all.json").read_text())
+    content["images"][index].update(width=width, height=height)
+    (root / "all.json").write_text(json.dumps(content))
+    return find_labels(root, "detect")
+
+
 def test_an_image_of_unknown_size_follows_the_others(tmp_path):
-    write(tmp_path, [(1, (60, 40)), (6, (60, 40)), (6, (60, 40))], "polygons")
-    content = json.loads((tmp_path / "all.json").read_text())
-    content["images"][2].update(width=0, height=0)
-    (tmp_path / "all.json").write_text(json.dumps(content))
-    data = find_labels(tmp_path, "detect")
+    kinds = [(1, (60, 40)), (6, (60, 40)), (6, (60, 40))]
+    data = with_another_size(tmp_path, kinds, 2, 0, 0)
     assert [whiteness(image) for image in images_of(data)] == [(255, 255)] * 3
 
 
@@ -78,11 +84,8 @@ def test_labels_are_as_shown_with_a_warning_if_no_image_decides(tmp_path, kind):
 
 
 def test_labels_as_shown_decide_for_others_too(tmp_path):
-    write(tmp_path, [(1, (60, 40)), (6, (60, 40)), (3, (60, 40))], "polygons")
-    content = json.loads((tmp_path / "all.json").read_text())
-    content["images"][1].update(width=40, height=60)
-    (tmp_path / "all.json").write_text(json.dumps(content))
-    data = find_labels(tmp_path, "detect")
+    kinds = [(1, (60, 40)), (6, (60, 40)), (3, (60, 40))]
+    data = with_another_size(tmp_path, kinds, 1, 40, 60)
     assert [image.objects[0].box for image in images_of(data)] == [BOX] * 3
     assert not any("EXIF" in warning for warning in data.warnings)
 
