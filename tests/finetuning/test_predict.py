@@ -103,10 +103,11 @@ def test_no_file_says_that_a_whole_prediction_is_unfinished(start, kind):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("kind", TASKS_WITH_PREDICTIONS)
-def test_a_stopped_prediction_keeps_what_it_has_done(start, kind, number, tmp_path):
+def test_a_stopped_prediction_keeps_what_it_has_done(start, kind, number, tmp_path, capfd):
     model = Model(2, lambda: os.kill(os.getpid(), number))
     with pytest.raises(Interrupted, match=number.name):
         start(kind, model)
+    assert f"{number.name}: stopping after this image; once more ends" in capfd.readouterr().err
     out = tmp_path / "out"
     assert num_in(out) == model.num_called == 3  # the current image is finished
     assert (out / "unfinished.txt").read_text() == "3 of 6 images are predicted.\n"
