@@ -77,13 +77,13 @@ def find_labels(
     if not 0 <= seed < 2**32:
         raise UserValueError(f"seed must be from 0 to {2**32 - 1}, but got {seed}.")
     files = Files(root)
-    layout, found = _find(files, task)
+    warnings: list[str] = []
+    layout, found = _find(files, task, warnings)
     is_drawn = layout is not masks and task in OF_PIXELS
     lacking = (
         f"the objects of {files.root} ({layout.TITLE}) have no masks for {task}; add {_MASKS}."
     )
 
-    warnings: list[str] = []
     classes, splits, unused = _read(files, layout, found, warnings)
     if layout is masks and task == "classify":
         classes, splits = _labelled_by_masks(classes, splits)
@@ -104,7 +104,7 @@ def find_labels(
     return data
 
 
-def _find(files: Files, task: str) -> tuple[Any, Any]:
+def _find(files: Files, task: str, warnings: list[str]) -> tuple[Any, Any]:
     """Return the module of the layout, and what its ``find`` returned.
 
     Each module has a ``TITLE``, ``find(files)``, empty for another layout, and ``read(files, found,
@@ -113,6 +113,12 @@ def _find(files: Files, task: str) -> tuple[Any, Any]:
     found = [(layout, content) for layout in _OF_OBJECTS if (content := layout.find(files))]
     may_show = task in OF_PIXELS or (task == "classify" and not found)
     if may_show and (content := masks.find(files)):
+        listed = [name for layout, own in found if layout is coco_file for name in own]
+        if listed and task != "classify":
+            warnings.append(
+                f"the label images are used, for example {content[0]}, and not the masks in "
+                f"{listed[0]}; move them away to use these."
+            )
         return masks, content
     if not found and task == "classify" and (content := folders.find(files)):
         return folders, content
@@ -187,7 +193,7 @@ def _with_background(classes: list[str], splits: Splits) -> tuple[list[str], Spl
 
 def _labelled_by_masks(classes: list[str], splits: Splits) -> tuple[list[str], Splits]:
     """Label images by the classes in their label images, without the background."""
-    first = 1 if classes[0].lower() == _BACKGROUND else 0
+    first = 1 if classes[0].lower().strip("_") == _BACKGROUND else 0
 
     def shown(image: LabelledImage) -> LabelledImage:
         labels = sorted(label - first for label in image.labels if label >= first)

@@ -227,7 +227,8 @@ def _divide(
 
     if len(named) == 1 and TRAIN not in named:
         raise UserValueError(
-            f"the data must have a split named train, but all are of the split {next(iter(named))}."
+            f"the data must have a split named train, but all are of the split {next(iter(named))};"
+            " rename the files or folders that say so."
         )
     # The others are not of train: folders that data.yaml leaves out, for example.
     images = [*named.get(TRAIN, all_images(splits))]
