@@ -24,6 +24,7 @@ from ..console.quiet import say
 from ..datasets import UnlabeledImages
 from ..datasets.channel_images import read_as
 from ..datasets.image_identity import identity_of, stamp_of
+from ..datasets.image_index import unread_line
 from ..datasets.image_reading import ImageReadError, read_file
 from ..datasets.loader_processes import explain_timeout, prepare_loaders
 from ..errors import UserTypeError, UserValueError, called
@@ -58,6 +59,8 @@ class Images:
         self.root = Path()
         self._pixels = Pixels.build(like)
         self._dataset: UnlabeledImages | None = None
+        self.left_out = ""
+        """A line about images in formats that are not read, or ""."""
         if isinstance(source, str | Path):
             path = check_images(source, argument)
             if path.is_file() and not path.name.lower().endswith(_ARCHIVES):
@@ -71,6 +74,7 @@ class Images:
             self.root = Path(source.data_prefix["img_path"])
             self._dataset = source
             self.names = list(source.names)
+            self.left_out = unread_line(source.skipped)
             return
 
         if not isinstance(source, Iterable) or not all(isinstance(x, str | Path) for x in source):

@@ -87,6 +87,12 @@ def test_unreadable_images_have_no_rows(config, photos, tmp_path):
     assert len(found) == len(NAMES) - 3
 
 
+def test_images_of_formats_that_are_not_read_are_counted(config, photos, capsys):
+    (photos / "a/4.heic").touch()
+    embed("random", photos, config=config)
+    assert "left out: 1 image of formats that are not read (.heic)" in capsys.readouterr().out
+
+
 def test_images_of_which_none_is_readable(config, tmp_path):
     (tmp_path / "0.jpg").write_text("no image")
     with pytest.raises(ValueError, match="none of 1 .*0.jpg"):
