@@ -43,9 +43,7 @@ def read_as(path: str | Path, like: Any = None) -> Tensor:
         return read_image(path)
     array = read_array(path)
     if (found := pixels_of(array)) != pixels:
-        is_first = array.shape[0] == pixels.channels
-        order = " (channels come last: height, width, channels)" if is_first else ""
-        raise ImageReadError(path, f"it has {found}, and not {pixels}{order}")
+        raise ImageReadError(path, f"it has {found}, and not {pixels}")
     return torch.from_numpy(np.array(array, pixels.view_dtype, order="C")).permute(2, 0, 1)
 
 

@@ -28,12 +28,13 @@ from .labelled_images import (
 from .object_masks import is_whole_image
 from .repeated import without_repeats
 from .split_lists import read_image_sets, with_lists
+from .split_names import TRAIN
 from .unlisted import warn_of_unlisted
 
 DEFAULT_VAL_SHARE = 0.2
 _OF_OBJECTS = (coco_file, voc, yolo)
-_WITH_FOLDERS = (voc, yolo, masks)
-"""Layouts with splits named by the folders of images."""
+_WITH_FOLDERS = (coco_file, voc, yolo, masks)
+"""Layouts with splits named by the folders of images; one COCO file only if one is train."""
 _BACKGROUND = "background"
 _MASKS = (
     "label images (PNGs of class indices) in a folder named masks, labels, annotations or "
@@ -165,7 +166,9 @@ def _read(
     splits, unused = with_lists(files, splits, warnings)
     if layout in _WITH_FOLDERS and {*splits} == {None}:
         images = {os.path.relpath(image.path, files.root): image for image in all_images(splits)}
-        splits = by_folder(images, in_words=True)
+        named = by_folder(images, in_words=True)
+        if layout is not coco_file or {*named} > {TRAIN}:
+            splits = named
     return classes, splits, unused
 
 

@@ -221,7 +221,8 @@ def _divide(
         validating = VAL if VAL in named else TEST
         train = [*named[TRAIN]]
         val = [*named[validating]]
-        rest = len(all_images(splits)) - len(train) - len(val)
+        used = {image.path for image in (*train, *val)}
+        rest = len({image.path for image in all_images(splits)} - used)
         unused = f"; {rest} other images are not used" if rest else ""
         return train, val, f"the data's own {TRAIN} and {validating}{unused}"
 

@@ -91,7 +91,7 @@ def has_name_of_label_image(name: str) -> bool:
 def label_images_in(names: Sequence[str]) -> list[str]:
     """Return the names of images that are label images of others, by their folder or ending."""
     likely = {name for name in names if has_name_of_label_image(name)}
-    keys = {_key(name) for name in names if name not in likely}
+    keys = {_key(name) for name in names if name not in likely} if likely else set()
     return sorted(name for name in likely if _key(name) in keys)
 
 

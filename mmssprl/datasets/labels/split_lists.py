@@ -191,11 +191,12 @@ def image_set_splits(
     files: Files, task: str, images: Mapping[str, LabelledImage], what: str
 ) -> Splits:
     """Return train and val of ImageSets/<task>, else the splits that folders name."""
-    exact: dict[str, LabelledImage] = {}
-    for name, image in images.items():
+    exact: dict[str, list[str]] = defaultdict(list)
+    for name in images:
         parts = name.rpartition(".")[0].split("/")
-        exact |= {"/".join(parts[start:]): image for start in range(len(parts))}
-    by_end = {spelled(end): image for end, image in exact.items()} | exact
+        for start in range(len(parts)):
+            exact["/".join(parts[start:])].append(name)
+    by_end = {spelled(end): own for end, own in exact.items()} | exact
 
     splits: dict[str | None, list[LabelledImage]] = {}
     for split, lines in read_image_sets(files, task).items():
@@ -209,5 +210,11 @@ def image_set_splits(
         lost = [line for line in lines if line not in found]
         rule = f"every image that ImageSets/{task} lists for {split} must have {what}"
         refuse_missing(rule, lost, len(lines))
-        splits[split] = [found[line] for line in lines]
+        for line, own in found.items():
+            if len(own) > 1:
+                raise UserValueError(
+                    f"each line of ImageSets/{task} must name one file, but {line} is {own[0]} and "
+                    f"{own[1]}; write their folders before the name."
+                )
+        splits[split] = [images[found[line][0]] for line in lines]
     return splits or by_folder(images)

@@ -19,6 +19,9 @@ _JSON = (
     ({"image", "annotations"}, "CreateML's JSON", _EXPORT),
     ({"image_id", "bbox"}, "a list of COCO's annotations", "add the images and categories"),
     ({"size", "objects"}, "Supervisely's JSON", _EXPORT),
+    ({"item", "annotations"}, "V7 Darwin's JSON", _EXPORT),
+    ({"categories", "items"}, "Datumaro's JSON", _EXPORT),
+    ({"metainfo", "data_list"}, "OpenMMLab's list of data", "write COCO's format"),
     ({"classes", "labels"}, "FiftyOne's JSON", _EXPORT),
 )
 """Keys of the first entry of a JSON file, its format and what to do."""

@@ -1,6 +1,7 @@
 """Labels as other tools write them are those that they mean."""
 
 import codecs
+import shutil
 
 import pytest
 from helpers.datasets.label_changes import file, unlink
@@ -98,6 +99,38 @@ def test_lines_of_image_sets_of_other_tools(tmp_path, name, line):
     data = find_labels(tmp_path, "detect")
     expected = [f"{tmp_path}/JPEGImages/{name.format(index)}.jpg" for index in (1, 4, 5, 0, 2)]
     assert [image.path for image in images_of(data)] == expected
+
+
+def test_a_line_of_an_image_set_that_names_two_files_is_refused(tmp_path):
+    for folder in ("left", "right"):
+        write_voc(tmp_path / folder, num_images=6, num_val=2)
+    (tmp_path / "left/ImageSets").rename(tmp_path / "ImageSets")
+    shutil.rmtree(tmp_path / "right/ImageSets")
+    match = "but img_000 is left/Annotations/img_000.xml and right/Annotations/img_000.xml; write"
+    refused(tmp_path, "detect", match)
+
+
+@pytest.mark.parametrize(
+    ("folders", "how"),
+    [
+        (("train", "val"), "the data's own train and val"),
+        (("val2017", "val2017"), "20% of 12 images held out, seed 0"),
+    ],
+)
+def test_folders_are_the_splits_of_one_coco_file(tmp_path, folders, how):
+    names = [f"images/{folders[index % 2]}/{index}.jpg" for index in range(12)]
+    write_listed(tmp_path, names, names)
+    data = find_labels(tmp_path, "detect")
+    assert data.split == how
+    held_out = {image.path.split("/")[-2] for image in data.val}
+    assert held_out == {folders[1]}
+
+
+def test_a_test_that_is_val_leaves_no_image_unused(tmp_path):
+    root = write_yolo(tmp_path)
+    lines = "train: images/train\nval: images/val\ntest: images/val\nnames: [disc, square]\n"
+    (root / "data.yaml").write_text(lines)
+    assert find_labels(root, "detect").split == "the data's own train and val"
 
 
 def test_an_empty_name_of_an_image_set_is_refused(tmp_path):
