@@ -79,7 +79,7 @@ def search_images(folder: str, suffixes: tuple[str, ...] = IMAGE_SUFFIXES) -> Im
         for name in names:
             if name.lower().endswith(suffixes):
                 images.append(below + name)
-            elif name.endswith(TAR_SUFFIX):
+            elif name.lower().endswith(TAR_SUFFIX):
                 tars.append(below + name)
             else:
                 skipped[kind_of(name)] += 1

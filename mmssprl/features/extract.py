@@ -34,7 +34,7 @@ from ..system.stopping import signals
 from .backbone import FeatureBackbone, borrowed, explain_size, load_backbone
 from .crops import Crops
 
-ImageSource = str | Path | Sequence[str | Path] | UnlabeledImages
+ImageSource = str | Path | Iterable[str | Path] | UnlabeledImages
 Weights = str | Path | FeatureBackbone  # as for ``load_backbone``, or its result
 _ARCHIVES = (".tar", ".gz", ".tgz", ".bz2", ".xz", ".zip")
 _LEAST_FOR_WORKERS = 256
@@ -77,7 +77,8 @@ class Images:
             self.left_out = unread_line(source.skipped)
             return
 
-        if not isinstance(source, Iterable) or not all(isinstance(x, str | Path) for x in source):
+        source = [*source] if isinstance(source, Iterable) else source  # such as of Path.glob
+        if not isinstance(source, list) or not all(isinstance(x, str | Path) for x in source):
             raise UserTypeError(
                 f"{argument} must be paths of images; for images in memory use load_backbone and "
                 "image_transform."

@@ -56,6 +56,7 @@ class TestFeatures:
 
     def test_of_a_list(self, model, paths, wanted):
         self.check(embed(model, paths[:3]), paths[:3], wanted[:3])
+        self.check(embed(model, iter(paths[:3])), paths[:3], wanted[:3])
 
     def test_of_one_image(self, model, photos, wanted):
         self.check(embed(model, photos / NAMES[1]), ["1.jpg"], wanted[1:2])
