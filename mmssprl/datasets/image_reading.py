@@ -138,7 +138,9 @@ def open_image(source: str | Path | bytes, path: str | Path = "") -> Iterator[Im
             try:
                 image = Image.open(file, formats=FORMATS)
             except UnidentifiedImageError as error:  # its own text names the stream
-                raise ValueError("it is in no supported image format") from error
+                raise ValueError(
+                    "it is in no supported image format, or a TIFF that needs channels"
+                ) from error
             check_pixels(*image.size)
             yield image
 
