@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
+from ...console.wording import counted
 from ...errors import UserValueError
 from .agreement import spelled
 from .class_parts import warn_of_parts
@@ -56,10 +57,10 @@ def read(
     classes = sorted({*map(spelled, chain.from_iterable(by_class for _, by_class in found))})
     _warn_of_left_out(files, found, warnings)
     # A train is a vehicle, too.
-    if named := [title for title in classes if split_of(title) not in (None, TRAIN)]:
+    if named := [x for x in classes if split_of(x) not in (None, TRAIN) or x.lower() in _OF_IMAGES]:
         warnings.append(
-            f"{named[0]} is read as a class next to {len(classes) - 1} others; move its images "
-            "away if they are a split."
+            f"{named[0]} is read as a class next to {counted(len(classes) - 1, 'other')}; move its "
+            "images away if they are a split, or of all classes."
         )
 
     inner = _by_inner_split(found)

@@ -50,6 +50,11 @@ def test_labels_of_a_tool_next_to_folders(tmp_path):
     assert warned(tmp_path, "LabelMe's JSON is not read, the first of 1 .json files; ")
 
 
+def test_a_folder_of_all_images_is_reported_as_a_class(tmp_path):
+    root = write_parts(tmp_path, ("images", "drawn"))
+    assert warned(root, "images is read as a class next to 1 other; move its images away if they")
+
+
 def test_label_images_in_folders_of_classes_are_counted(tmp_path):
     root = write_parts(tmp_path, ("benign", "malignant"))
     assert not warned(root, "look like label images")

@@ -145,11 +145,12 @@ def test_what_labelme_ignores_has_no_index(tmp_path):
     assert find_labels(root, "classify").classes == ["disc", "square"]
 
 
-def test_label_images_named_as_in_mmsegmentation(tmp_path):
+@pytest.mark.parametrize("ending", ["_labelTrainIds", ".mask", "_seg"])
+def test_endings_of_label_images(tmp_path, ending):
     root = write_masks(tmp_path)
     expected = len(images_of(find_labels(root, "segment")))
     for path in [*root.glob("masks/*/*.png")]:
-        path.rename(path.with_name(f"{path.stem}_labelTrainIds.png"))
+        path.rename(path.with_name(f"{path.stem}{ending}.png"))
     assert len(images_of(find_labels(root, "segment"))) == expected
 
 
