@@ -261,8 +261,9 @@ def refuse_missing(
     if missing:
         examples = [name[:_MOST_LETTERS] for name in missing[:_MOST_NAMED]]
         remedy = "add the missing files, or remove these entries"
-        if unread:
-            remedy = f"{unread[0]} is of a format that is not read: convert such to JPEG or PNG"
+        stems = {PurePosixPath(name).stem for name in missing}
+        if alike := [name for name in unread if PurePosixPath(name).stem in stems]:
+            remedy = f"{alike[0]} is of a format that is not read: convert such to JPEG or PNG"
         raise UserFileNotFoundError(
             f"{what}, but {len(missing)} of {total} have none, for example {examples}; {remedy}."
         )

@@ -34,7 +34,7 @@ from .unlisted import warn_of_unlisted
 DEFAULT_VAL_SHARE = 0.2
 _OF_OBJECTS = (coco_file, voc, yolo)
 _WITH_FOLDERS = (coco_file, voc, yolo, masks)
-"""Layouts with splits named by the folders of images; one COCO file only if one is train."""
+"""Layouts with splits named by the folders of images; of one COCO file, train and another."""
 _BACKGROUND = "background"
 _MASKS = (
     "label images (PNGs of class indices) in a folder named masks, labels, annotations or "
@@ -117,8 +117,8 @@ def _find(files: Files, task: str, warnings: list[str]) -> tuple[Any, Any]:
         listed = [name for layout, own in found if layout is coco_file for name in own]
         if listed and task != "classify":
             warnings.append(
-                f"the label images are used, for example {content[0]}, and not the masks in "
-                f"{listed[0]}; move them away to use these."
+                f"the label images are used, for example {content[0]}, and not {listed[0]}; move "
+                "them away to use its masks."
             )
         return masks, content
     if not found and task == "classify" and (content := folders.find(files)):
@@ -167,7 +167,7 @@ def _read(
     if layout in _WITH_FOLDERS and {*splits} == {None}:
         images = {os.path.relpath(image.path, files.root): image for image in all_images(splits)}
         named = by_folder(images, in_words=True)
-        if layout is not coco_file or {*named} > {TRAIN}:
+        if layout is not coco_file or {*named} - {None} > {TRAIN}:
             splits = named
     return classes, splits, unused
 
