@@ -83,6 +83,8 @@ def predict(
     model = load_model(cfg, checkpoint)
     about = f"{task.name}, {len(task.classes)} classes, {len(names)} images, {checkpoint}"
     log(f"{about}, model read from {cfg.filename}")
+    if source.left_out:
+        log(source.left_out)
 
     drawn = {names[i] for i in spread(len(names), pictures)}
     in_scope = DefaultScope.overwrite_default_scope(cfg.default_scope)

@@ -167,6 +167,8 @@ def embed_images(
     model: FeatureBackbone, images: Images, options: FeatureOptions, weights: Any = None
 ) -> Embeddings:
     """As ``embed``, with a loaded model; ``weights`` are named in ``about``."""
+    if images.left_out:
+        options.log(images.left_out)
     crops = Crops(model.image_px)
     batches = extract(model, images.load, images.names, crops, options, identify=images.identity)
     found = joined(batches)
