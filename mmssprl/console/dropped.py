@@ -48,7 +48,7 @@ _OTHER_TOOLS = {
     "train --(lr|learning-rate)": "use --cfg-options optim_wrapper.optimizer.lr=X",
     "train --batch-size": "use --cfg-options train_dataloader.batch_size=N",
     "train --gpus": "use bash tools/dist_train.sh CONFIG N",
-    r"(weights|teacher) (dinov[23]|vit_)[\w-]*": "write timm/NAME; docs/photographs.md has the names",
+    r"(weights|teacher) (dinov[23]|vit_)[\w-]*": "write timm/NAME, see docs/photographs.md",
     r"(weights|teacher) (imagenet|in1k|torchvision|pretrained)[\w-]*": "write supervised",
     "weights (none|scratch|rand|false)": "write random",
 }
