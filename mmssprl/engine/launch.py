@@ -260,14 +260,32 @@ def _build(
         warn_of_batch(cfg, steps["step_samples"] * parts)
         warn_of_momentum(cfg, runner.max_iters)
         warn_of_queue(cfg, runner.world_size)
-        if overwrite and is_main_process():
-            for path in files_of_run(cfg):
-                path.unlink()
-        if keep_record and is_main_process():
-            record_run(cfg, runner.train_dataloader.dataset, runner.timestamp)
+        runner.register_hook(_BeginHook(overwrite=overwrite, keeps_record=keep_record))
         if starts_new:
             runner.logger.info(f"{cfg.work_dir} has no checkpoint yet: starting a new run.")
     return runner
+
+
+class _BeginHook(Hook):
+    """Write the files of a run when it begins, so that a refused one leaves those in its place."""
+
+    priority = "BELOW_NORMAL"  # after the hooks that check, and before those that write
+
+    def __init__(self, *, overwrite: bool, keeps_record: bool) -> None:
+        self.overwrite = overwrite
+        self.keeps_record = keeps_record
+
+    def before_train(self, runner: Any) -> None:
+        """Delete the checkpoints of another run, and write config and record."""
+        if not is_main_process():
+            return
+        if self.overwrite:
+            for path in files_of_run(runner.cfg):
+                path.unlink()
+        if isinstance(runner, ConsoleRunner):
+            runner.write_config()
+        if self.keeps_record:
+            record_run(runner.cfg, runner.train_dataloader.dataset, runner.timestamp)
 
 
 def _loader_in_use(runner: Any, task: Literal["train", "test"]) -> str:

@@ -82,14 +82,17 @@ class ConsoleRunner(Runner):
         line = f"resuming after {done}, from {filename}"
         self.logger.info(LogLine(line, line))
 
-    @master_only
     def dump_config(self) -> None:
-        """Write the config into the work dir atomically: a resumed run reads it there."""
-        name = Path(self.cfg.filename).name if self.cfg.filename else f"{self.timestamp}.py"
+        """Write nothing: mmengine calls it before all checks, and in tests of a run, too."""
+
+    @master_only
+    def write_config(self) -> None:
+        """Write the config into the work dir atomically, as Python: a resumed run reads it there."""
         cfg = copy.deepcopy(self.cfg)
         if cfg.get("resume"):
             cfg.load_from = None  # find the newest checkpoint again next time
-        write_whole(Path(self.work_dir) / name, cfg.dump())
+        name = Path(cfg.filename or self.timestamp).stem
+        write_whole(Path(self.work_dir) / f"{name}.py", cfg.pretty_text)
 
 
 def end_workers(runner: Runner) -> None:
