@@ -15,9 +15,9 @@ from ..console.paths import check_checkpoint
 from ..console.quiet import keep_off_console
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
 from ..models import is_pretraining
+from ..system.record_file import has_ended
 from ..weights import read_checkpoint
 from ..weights.checkpoint_file import reason_of
-from .run_record import has_ended
 
 POINTER = "last_checkpoint"
 """File in a work dir with the path of the newest checkpoint."""
