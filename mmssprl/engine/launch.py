@@ -43,7 +43,7 @@ from ..system.slurm import use_step_environment
 from ..system.stopping import StoppedError, is_first_process
 from .adapted_backbone import take_backbone
 from .config_options import config_with_options
-from .initial_weights import apply_weights
+from .initial_weights import apply_weights, require_same_weights
 from .log_processor import BoundedHistoriesHook
 from .runner import ConsoleRunner, end_workers, use_cpu_processes
 from .training_progress import TrainingProgress
@@ -98,6 +98,8 @@ def prepare_train_config(
     if cfg.get("resume") and cfg.load_from:
         check_readable(cfg, "train")
         require_same_run(cfg)
+        if weights is not None:
+            require_same_weights(cfg, weights)
         take_backbone(cfg, cfg.load_from)
         return cfg
 
