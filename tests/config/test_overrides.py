@@ -57,6 +57,17 @@ def test_a_helper_is_refused_with_the_key_that_works(config, key, meant):
     assert value_of(cfg, meant) == 7
 
 
+def test_another_number_of_processes_alone_is_refused():
+    head = {"queue_length": 960, "patch_queue_length": 2496}
+    cfg = Config({"num_gpus": 2, "model": {"head": head}})
+    queues = {"model.head.queue_length": 1920, "model.head.patch_queue_length": 4992}
+    words = " ".join(f"{key}={value}" for key, value in queues.items())
+    with pytest.raises(UserError, match=f"num_gpus=1 alone .* 2 processes; give {words} too"):
+        merge_options(cfg, {"num_gpus": 1})
+    merge_options(cfg, {**queues, "num_gpus": 1})
+    assert cfg.num_gpus == 1
+
+
 @pytest.mark.parametrize(("key", "message"), MISSPELT)
 def test_what_no_run_uses_is_refused(key, message):
     with pytest.raises(UserError, match=message):
