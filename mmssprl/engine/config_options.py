@@ -30,6 +30,12 @@ def config_with_options(
     if size is not None:
         cfg = at_size(cfg, size)
     merge_options(cfg, cfg_options or {})
+    for split in ("train", "val", "test"):
+        loader = cfg.get(f"{split}_dataloader")
+        # torch refuses to keep 0 workers, or to fetch with them.
+        if isinstance(loader, Mapping) and loader.get("num_workers") == 0:
+            loader.pop("persistent_workers", None)
+            loader.pop("prefetch_factor", None)
     if amp:
         _use_amp(cfg)
     if compile:
