@@ -70,6 +70,11 @@ run_slurm() {  # PARTITION JOB_NAME SCRIPT ARGS...
             "give --resume no CHECKPOINT." >&2
         exit 2
     fi
+    if [[ " $* " =~ \ --overwrite\  ]]; then
+        echo "$(basename "$0"): error: BATCH=1 resumes the run in the work dir, which --overwrite" \
+            "would delete; leave one out." >&2
+        exit 2
+    fi
     # shellcheck disable=SC2086
     MMSSPRL_REQUEUE=1 exec sbatch "${resources[@]}" "${step[0]}" --requeue --open-mode=append \
         "--signal=USR1@${SAVE_BEFORE:-120}" ${SRUN_ARGS:-} \

@@ -119,6 +119,6 @@ def test_processes_must_be_a_number_above_0(number, tmp_path):
     assert f"PROCESSES must be at least 1, but got '{number}'" in message
 
 
-@pytest.mark.parametrize("option", ["--resume a.pth", "--resume=a.pth"])
-def test_a_batch_job_takes_no_checkpoint(option, tmp_path):
-    assert "--resume" in refused(tmp_path, f"slurm_train.sh part job a.py {option}")
+@pytest.mark.parametrize("option", ["--resume a.pth", "--resume=a.pth", "--overwrite --amp"])
+def test_a_batch_job_resumes_by_itself(option, tmp_path):
+    assert option[:8] in refused(tmp_path, f"slurm_train.sh part job a.py {option}")
