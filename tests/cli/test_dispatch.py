@@ -200,6 +200,11 @@ def test_every_error_of_the_system_is_explained(number, words):
     assert message_for_user(OSError(number, os.strerror(number))).startswith(words)
 
 
+def test_no_temporary_folder_is_no_wrong_path():
+    text = "No usable temporary directory found in ['/tmp']"
+    assert message_for_user(FileNotFoundError(errno.ENOENT, text)) == text
+
+
 def test_the_doctor_prints_versions(capsys):
     assert main(["doctor"]) == 0
     out = capsys.readouterr().out
