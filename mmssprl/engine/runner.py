@@ -87,7 +87,10 @@ class ConsoleRunner(Runner):
 
     @master_only
     def write_config(self) -> None:
-        """Write the config into the work dir atomically, as Python: a resumed run reads it there."""
+        """Write the config into the work dir atomically: a resumed run reads it there.
+
+        A config in JSON or YAML is written as Python, too.
+        """
         cfg = copy.deepcopy(self.cfg)
         if cfg.get("resume"):
             cfg.load_from = None  # find the newest checkpoint again next time
