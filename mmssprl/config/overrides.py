@@ -4,8 +4,10 @@ Helpers such as ``max_epochs`` stay in a config that is read, but have no effect
 """
 
 import copy
+import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, NoReturn
 
 from mmengine.config import Config
@@ -15,6 +17,7 @@ from .keys import ELSEWHERE, used_keys, walk_used
 from .layouts import hand_on_layout
 from .reading import one_line, refuse
 
+_HAS_BASE = re.compile(r"^_base_\s*=|\bread_base\(\)", re.MULTILINE)
 _MAX_NAMED = 6
 _SIMILAR = 0.85
 """Lowest difflib ratio of a misspelt name; 'intervall' and 'interval' have 0.94."""
@@ -62,6 +65,36 @@ def check_spelling(cfg: Config) -> None:
         if meant and not name.startswith(f"{meant}_"):
             reason = f"no run reads it; did you mean {meant!r}? Otherwise rename the helper."
             refuse(cfg, name, reason)
+
+
+def unused_helpers(cfg: Config) -> list[str]:
+    """Return a line for each helper of a ``_base_`` that the file sets again to no effect.
+
+    The base has already set its own key by it: ``max_epochs = 50`` in a file leaves
+    ``train_cfg.max_epochs``.
+    """
+    text = Path(cfg.filename).read_text(encoding="utf-8") if cfg.filename else ""
+    if not _HAS_BASE.search(text):
+        return []
+
+    places: dict[str, dict[str, Any]] = {}
+    for path, value in walk_used(cfg):
+        above, _, last = path.rpartition(".")
+        if above:
+            places.setdefault(last, {})[path] = value
+
+    lines = []
+    for name in sorted(cfg.keys() - used_keys(cfg)):
+        found = places.get("pipeline" if name.endswith("_pipeline") else name, {})
+        is_set = re.search(rf"^{re.escape(name)}\s*=", text, re.MULTILINE)
+        if is_set and found and cfg[name] not in found.values():
+            path, value = next(iter(found.items()))
+            is_short = isinstance(value, str | int | float)
+            lines.append(
+                f"{cfg.filename}: {name} seems to change nothing, because a _base_ has set {path}"
+                f"{f'={value!r}' if is_short else ''} already; set that key."
+            )
+    return lines
 
 
 def _refuse_unused(cfg: Config, key: str, flag: str) -> NoReturn:

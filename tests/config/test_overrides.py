@@ -2,7 +2,7 @@ import pytest
 from helpers.engine.toy_run import write_config
 from mmengine.config import Config
 
-from mmssprl.config.overrides import check_spelling, merge_options
+from mmssprl.config.overrides import check_spelling, merge_options, unused_helpers
 from mmssprl.config.shipped import shipped
 from mmssprl.engine.launch import prepare_train_config
 from mmssprl.errors import UserError
@@ -90,6 +90,24 @@ def test_helpers_of_usual_names_pass():
     helpers = ["train_pipeline", "val_ann_file", "dataset_type", "backend_args", "tta_model"]
     helpers += ["data_preprocessor", "custom_imports", "launcher", "norm_cfg", "optimizer"]
     check_spelling(Config(dict.fromkeys(helpers, 1)))
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("max_epochs = 51", "train_cfg.max_epochs=6 already"),
+        ("layout = dict(num_small=6)", "model.layout already"),
+        ("train_pipeline = []", "train_dataloader.dataset.pipeline already"),
+        ("max_epochs = 51\ntrain_cfg = dict(max_epochs=max_epochs)", ""),
+        ("max_epochs = 6", ""),
+    ],
+)
+def test_a_helper_that_a_file_sets_after_its_base_is_reported(text, place, tmp_path):
+    file = tmp_path / "own.py"
+    file.write_text(f"_base_ = [{str(SSPRL)!r}]\n{text}\n")
+    lines = unused_helpers(Config.fromfile(file))
+    assert len(lines) == (1 if place else 0)
+    assert all(place in line for line in lines)
 
 
 def test_classes_that_a_file_imports_pass(tmp_path):
