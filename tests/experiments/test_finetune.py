@@ -126,6 +126,8 @@ def test_only_seeds_of_both_rows_are_compared(request_, started, monkeypatch):
     monkeypatch.delitem(RANDOM, 0)  # its run fails
     failed, text = call(replace(request_, shares=[1.0]))
     assert failed == 1
+    assert "\nFailed, and in no mean: random, 100 % of the labels, seed 0.\n" in text
+    assert "no mean: random" in (request_.work_dir / "table.md").read_text()
     [difference] = [row[5] for row in cells(text) if row[0] == "random"]
     assert difference.startswith("-17.0 ± ")  # of seeds 1 and 2
 
@@ -214,6 +216,13 @@ def test_a_stopped_run_resumes(trained_after, tmp_path):
 def test_a_stopped_run_without_a_config_starts_again(trained_after, tmp_path):
     assert trained_after("train.json") == [FinetuneOptions(epochs=2)]
     assert not (tmp_path / "run").exists()
+
+
+def test_a_seed_without_a_score_is_no_row(request_):
+    run = request_.runs()[0]
+    assert run.read({"box AP": 50.0, "num_train": 9, "per_class": {}})["box AP"] == 50
+    with pytest.raises(RunFailedError, match="no object of the val images that this seed"):
+        run.read({"num_train": 9, "num_val": 1, "per_class": {}})
 
 
 @pytest.mark.full
