@@ -73,7 +73,7 @@ def unused_helpers(cfg: Config) -> list[str]:
     The base has already set its own key by it: ``max_epochs = 50`` in a file leaves
     ``train_cfg.max_epochs``.
     """
-    text = Path(cfg.filename).read_text(encoding="utf-8") if cfg.filename else ""
+    text = Path(cfg.filename).read_text(encoding="utf-8")
     if not _HAS_BASE.search(text):
         return []
 

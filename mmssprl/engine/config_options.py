@@ -30,7 +30,7 @@ def config_with_options(
     """Read a config, and apply the options that change its values."""
     cfg = config if isinstance(config, Config) else read_config_file(config)
     check_spelling(cfg)
-    if is_first_process():
+    if not isinstance(config, Config) and is_first_process():
         for line in unused_helpers(cfg):
             print(wrapped(f"warning: {line}"), file=sys.stderr)
     if size is not None:

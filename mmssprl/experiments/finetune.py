@@ -21,7 +21,7 @@ from ..weights import WORDS, Source, whole_path
 from .execute import Log, jobs_of_machine
 from .experiment import Experiment
 from .report import Files
-from .run import SETTINGS, Run, RunOutcome, module_command, read_json, run_module
+from .run import SETTINGS, Run, RunFailedError, RunOutcome, module_command, read_json, run_module
 from .statistics import PAIRED, Difference, adjusted_by_holm, estimate, paired
 
 _INNER = "run"
@@ -117,6 +117,10 @@ class FinetuneRun(Run):
     def read(self, measured: dict[str, Any]) -> dict[str, Any]:
         """Return the scores and counts, the main score first, and the best epoch."""
         plain = {name: x for name, x in measured.items() if isinstance(x, int | float)}
+        if next(iter(plain), "num_").startswith("num_"):
+            raise RunFailedError(
+                "no object of the val images that this seed has drawn counts; give a val split"
+            )
         return {**plain, "best_epoch": measured.get("best", {}).get("epoch", "")}
 
     def summary(self, values: dict[str, Any]) -> str:
