@@ -259,7 +259,7 @@ def _build(
         steps = meaning_of_steps(runner)
         warn_of_schedule(cfg, steps["epoch_steps"])
         parts = cfg.optim_wrapper.get("accumulative_counts", 1)
-        warn_of_batch(cfg, steps["step_samples"] * parts)
+        warn_of_batch(cfg, steps["step_samples"] * parts, parts)
         warn_of_momentum(cfg, runner.max_iters)
         warn_of_queue(cfg, runner.world_size)
         runner.register_hook(_BeginHook(overwrite=overwrite, keeps_record=keep_record))
