@@ -15,6 +15,7 @@ from ..finetuning.config import check_options, finetune_config
 from ..finetuning.options import FinetuneOptions
 from ..finetuning.plan import FinetunePlanner, labels_for
 from ..finetuning.start import run_finetuning
+from ..runs.devices import choose_gpus
 from ..runs.work_dirs import digest
 from ..system.stopping import signals
 from ..weights import WORDS, Source, whole_path
@@ -142,9 +143,12 @@ class FineTunings(Experiment[FinetuneRun]):
         self.request = request
 
     def settings(self) -> dict[str, Any]:
-        """Return task, data, rows and options, with digests."""
+        """Return device, task, data, rows and options, with digests."""
         request = self.request
+        # On a CPU smaller images train a narrower model.
+        device = "a GPU" if choose_gpus(None) else "a CPU"
         return {
+            "machine": {"device": device},
             "task": request.task,
             "data": str(Path(request.data).resolve()),
             "contents": digests_of(find_labels(request.data, request.task, measured=False)),

@@ -184,6 +184,12 @@ def test_changed_data_are_refused_beside_the_scores_of_the_others(change, what, 
     assert started == []
 
 
+def test_another_device_than_the_tables_is_refused(finished, started, monkeypatch):
+    monkeypatch.setattr(finetune, "choose_gpus", lambda asked: 1)
+    with pytest.raises(UserValueError, match=r"machine.device, .* with a CPU and got a GPU;"):
+        call(finished.request)
+
+
 def test_other_epochs_than_the_tables_are_refused(finished, started):
     other = replace(finished.request, asked=replace(finished.request.asked, epochs=3))
     with pytest.raises(UserValueError, match="same epochs, but .* started with 2 and got 3"):
