@@ -21,6 +21,7 @@ from mmssprl.experiments.finetune import (
     FinetuneRequest,
     FinetuneRun,
     FineTunings,
+    format_table,
     train_one,
 )
 from mmssprl.experiments.run import RunFailedError
@@ -222,6 +223,16 @@ def test_a_stopped_run_resumes(trained_after, tmp_path):
 def test_a_stopped_run_without_a_config_starts_again(trained_after, tmp_path):
     assert trained_after("train.json") == [FinetuneOptions(epochs=2)]
     assert not (tmp_path / "run").exists()
+
+
+def test_a_table_of_several_versions_says_so():
+    results = {}
+    for seed, version in enumerate(({}, {"version": "9.1"})):
+        run = FinetuneRun(name="", folder=Path(), commands=(), row="a", share=1.0, seed=seed)
+        results[run] = {"accuracy": 50.0, "num_train": 9, **version}
+    text = format_table(results, "a")
+    assert "The runs are of mmssprl 0.3.0 or older, 9.1, which may train differently." in text
+    assert "mmssprl" not in format_table({run: results[run]}, "a")
 
 
 def test_a_seed_without_a_score_is_no_row(request_):
