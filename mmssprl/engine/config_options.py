@@ -39,7 +39,7 @@ def config_with_options(
     for split in ("train", "val", "test"):
         loader = cfg.get(f"{split}_dataloader")
         # torch refuses to keep 0 workers, or to fetch with them.
-        if isinstance(loader, Mapping) and loader.get("num_workers") == 0:
+        if isinstance(loader, dict) and loader.get("num_workers") == 0:
             loader.pop("persistent_workers", None)
             loader.pop("prefetch_factor", None)
     if amp:
