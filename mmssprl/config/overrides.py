@@ -87,7 +87,8 @@ def unused_helpers(cfg: Config) -> list[str]:
     for name in sorted(cfg.keys() - used_keys(cfg)):
         found = places.get("pipeline" if name.endswith("_pipeline") else name, {})
         is_set = re.search(rf"^{re.escape(name)}\s*=", text, re.MULTILINE)
-        if is_set and found and cfg[name] not in found.values():
+        is_used = len(re.findall(rf"\b{re.escape(name)}\b", text)) > 1
+        if is_set and found and not is_used and cfg[name] not in found.values():
             path, value = next(iter(found.items()))
             is_short = isinstance(value, str | int | float)
             lines.append(

@@ -100,6 +100,7 @@ def test_helpers_of_usual_names_pass():
         ("train_pipeline = []", "train_dataloader.dataset.pipeline already"),
         ("max_epochs = 51\ntrain_cfg = dict(max_epochs=max_epochs)", ""),
         ("max_epochs = 6", ""),
+        ("max_epochs = 51\ntrain_cfg = dict(max_epochs=max_epochs // 2)", ""),
     ],
 )
 def test_a_helper_that_a_file_sets_after_its_base_is_reported(text, place, tmp_path):
