@@ -210,7 +210,7 @@ class PretrainCheckpointHook(SafeCheckpointHook):
         """Write the backbone's weights."""
         super().after_train(runner)
         if is_main_process():
-            path = save_backbone(runner, model=_deployed(runner))
+            path = save_backbone(runner)
             runner.logger.info(LogLine(f"Backbone weights: {path}", f"backbone weights: {path}"))
 
 
@@ -233,7 +233,7 @@ def backbone_file(runner: Runner, mark: str = "") -> Path:
     return Path(runner.work_dir) / f"{name}{mark and '_'}{mark}_backbone.pth"
 
 
-def _deployed(runner: Runner) -> nn.Module:
+def deployed_model(runner: Runner) -> nn.Module:
     """Return the model with the weights that mmengine saves: averaged ones if it averages."""
     for hook in runner.hooks:
         if isinstance(hook, EMAHook):
@@ -241,14 +241,11 @@ def _deployed(runner: Runner) -> nn.Module:
     return unwrap(runner.model)
 
 
-def save_backbone(runner: Runner, mark: str = "", model: nn.Module | None = None) -> Path:
-    """Write a backbone's weights as a plain state dict, and their description ``NAME.json``.
-
-    The backbone is the one of ``model``, by default of the training.
-    """
+def save_backbone(runner: Runner, mark: str = "") -> Path:
+    """Write the backbone's weights as a plain state dict, and their description ``NAME.json``."""
     path = backbone_file(runner, mark)
     write_description(path, runner.cfg)
-    source: Any = model or unwrap(runner.model)
+    source: Any = deployed_model(runner)
     weights = weights_to_cpu(source.backbone.state_dict())
     # Training runs channels-last; readers expect torch's default layout.
     with whole_file(path, "wb") as file:
