@@ -32,8 +32,8 @@ from ..errors import UserRuntimeError, UserValueError
 from ..saving.checkpoint_checks import check_fit_of_checkpoint, check_readable
 from ..saving.loops import use_resumable_loop
 from ..saving.resumed_values import require_same_run
-from ..saving.run_files import check_work_dir, existing_checkpoint, files_of_run, newest_intact
-from ..saving.run_record import record_end, record_run
+from ..saving.run_files import check_work_dir, existing_checkpoint, newest_intact
+from ..saving.run_record import record_end
 from ..saving.save_and_stop_hook import DEFAULT_SAVE_EVERY, SaveAndStopHook, meaning_of_steps
 from ..system.environment import freed_memory_kept, torch_threads
 from ..system.locks import hold_work_dir
@@ -45,7 +45,7 @@ from .adapted_backbone import take_backbone
 from .config_options import config_with_options
 from .initial_weights import apply_weights, require_same_weights
 from .log_processor import BoundedHistoriesHook
-from .runner import ConsoleRunner, end_workers, use_cpu_processes
+from .runner import BeginHook, ConsoleRunner, end_workers, use_cpu_processes
 from .training_progress import TrainingProgress
 
 Launcher = Literal["none", "pytorch", "slurm", "mpi"]
@@ -262,32 +262,10 @@ def _build(
         warn_of_batch(cfg, steps["step_samples"] * parts, parts)
         warn_of_momentum(cfg, runner.max_iters)
         warn_of_queue(cfg, runner.world_size)
-        runner.register_hook(_BeginHook(overwrite=overwrite, keeps_record=keep_record))
+        runner.register_hook(BeginHook(overwrite=overwrite, keeps_record=keep_record))
         if starts_new:
             runner.logger.info(f"{cfg.work_dir} has no checkpoint yet: starting a new run.")
     return runner
-
-
-class _BeginHook(Hook):
-    """Write the files of a run when it begins, so that a refused one leaves those in its place."""
-
-    priority = "BELOW_NORMAL"  # after the hooks that check, and before those that write
-
-    def __init__(self, *, overwrite: bool, keeps_record: bool) -> None:
-        self.overwrite = overwrite
-        self.keeps_record = keeps_record
-
-    def before_train(self, runner: Any) -> None:
-        """Delete the checkpoints of another run, and write config and record."""
-        if not is_main_process():
-            return
-        if self.overwrite:
-            for path in files_of_run(runner.cfg):
-                path.unlink()
-        if isinstance(runner, ConsoleRunner):
-            runner.write_config()
-        if self.keeps_record:
-            record_run(runner.cfg, runner.train_dataloader.dataset, runner.timestamp)
 
 
 def _loader_in_use(runner: Any, task: Literal["train", "test"]) -> str:
