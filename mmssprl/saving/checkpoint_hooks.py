@@ -104,8 +104,16 @@ class SafeCheckpointHook(CheckpointHook):
         checkpoint.update(as_plain(checkpoint))
 
     def after_train(self, runner: Runner) -> None:
-        """Check the weights before the other hooks export them."""
+        """Check the weights before the other hooks export them.
+
+        If a hook has ended the training early, save its last step, which mmengine does not.
+        """
         require_finite_state(runner, runner.iter)
+        if self.save_last and getattr(runner.train_loop, "stop_training", False):
+            step = runner.epoch if self.by_epoch else runner.iter
+            if step and self.last_ckpt != self._path(step):  # a loop of iterations counts no epochs
+                meta = {"epoch": runner.epoch, "iter": runner.iter}
+                self._save_checkpoint_with_step(runner, step, meta)
         super().after_train(runner)
 
     def _save_checkpoint_with_step(self, runner: Runner, step: int, meta: dict[str, Any]) -> None:
