@@ -36,6 +36,11 @@ run_torch() {  # PROCESSES SCRIPT ARGS...
         echo "$(basename "$0"): error: PROCESSES must be at least 1, but got '$processes'." >&2
         exit 2
     fi
+    if [ "${NODE_RANK:-0}" -gt 0 ] && [ -z "${MASTER_ADDR:-}" ]; then
+        echo "$(basename "$0"): error: NODE_RANK=$NODE_RANK needs MASTER_ADDR, the address of the" \
+            "node with NODE_RANK=0; the default 127.0.0.1 is this node." >&2
+        exit 2
+    fi
     if [ -z "$port" ]; then
         if [ "${NNODES:-1}" -gt 1 ]; then port=29500; else port="$(free_port)"; fi
     fi
@@ -68,6 +73,11 @@ run_slurm() {  # PARTITION JOB_NAME SCRIPT ARGS...
     if [[ " $* " =~ \ --resume(=|\ [^-]) ]]; then
         echo "$(basename "$0"): error: BATCH=1 resumes from the newest checkpoint of the work dir;" \
             "give --resume no CHECKPOINT." >&2
+        exit 2
+    fi
+    if [[ " $* " =~ \ --overwrite\  ]]; then
+        echo "$(basename "$0"): error: BATCH=1 resumes the run in the work dir, which --overwrite" \
+            "would delete; leave one out." >&2
         exit 2
     fi
     # shellcheck disable=SC2086

@@ -116,7 +116,9 @@ class TrainCommand(_OfConfig):
         check_weights,
     )
     resume: str | None = optional("resume from CHECKPOINT, or from the newest one in the work dir")
-    overwrite: bool = switch("start a new run in a used work dir; deletes its checkpoints")
+    overwrite: bool = switch(
+        "start a new run in a used work dir; deletes its checkpoints, scores and report"
+    )
     amp: bool = switch("mixed precision, in bfloat16 unless optim_wrapper.dtype says otherwise")
     compile: bool = switch(
         "pre-training: run the backbone, and on a GPU the augmentation, through torch.compile; the "

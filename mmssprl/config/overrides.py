@@ -4,8 +4,10 @@ Helpers such as ``max_epochs`` stay in a config that is read, but have no effect
 """
 
 import copy
+import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, NoReturn
 
 from mmengine.config import Config
@@ -15,6 +17,7 @@ from .keys import ELSEWHERE, used_keys, walk_used
 from .layouts import hand_on_layout
 from .reading import one_line, refuse
 
+_HAS_BASE = re.compile(r"^_base_\s*=|\bread_base\(\)", re.MULTILINE)
 _MAX_NAMED = 6
 _SIMILAR = 0.85
 """Lowest difflib ratio of a misspelt name; 'intervall' and 'interval' have 0.94."""
@@ -29,6 +32,7 @@ def merge_options(cfg: Config, options: Mapping[str, Any], *, flag: str = "--cfg
         ValueError: A key that no run reads (the message names one that works), or a path through
             a value without fields.
     """
+    _refuse_num_gpus_alone(cfg, options, flag)
     if any(".pipeline." in key for key in options):  # it may replace a part of its layout
         hand_on_layout(cfg)
 
@@ -63,6 +67,37 @@ def check_spelling(cfg: Config) -> None:
             refuse(cfg, name, reason)
 
 
+def unused_helpers(cfg: Config) -> list[str]:
+    """Return a line for each helper of a ``_base_`` that the file sets again to no effect.
+
+    The base has already set its own key by it: ``max_epochs = 50`` in a file leaves
+    ``train_cfg.max_epochs``.
+    """
+    text = Path(cfg.filename).read_text(encoding="utf-8")
+    if not _HAS_BASE.search(text):
+        return []
+
+    places: dict[str, dict[str, Any]] = {}
+    for path, value in walk_used(cfg):
+        above, _, last = path.rpartition(".")
+        if above:
+            places.setdefault(last, {})[path] = value
+
+    lines = []
+    for name in sorted(cfg.keys() - used_keys(cfg)):
+        found = places.get("pipeline" if name.endswith("_pipeline") else name, {})
+        is_set = re.search(rf"^{re.escape(name)}\s*=", text, re.MULTILINE)
+        is_used = len(re.findall(rf"\b{re.escape(name)}\b", text)) > 1
+        if is_set and found and not is_used and cfg[name] not in found.values():
+            path, value = next(iter(found.items()))
+            is_short = isinstance(value, str | int | float)
+            lines.append(
+                f"{cfg.filename}: {name} seems to change nothing, because a _base_ has set {path}"
+                f"{f'={value!r}' if is_short else ''} already; set that key."
+            )
+    return lines
+
+
 def _refuse_unused(cfg: Config, key: str, flag: str) -> NoReturn:
     """Raise ValueError for an unused key, with the similar keys that a run reads."""
     name, _, rest = key.partition(".")
@@ -77,6 +112,21 @@ def _refuse_unused(cfg: Config, key: str, flag: str) -> NoReturn:
     keys = ", ".join(f"{place}.{rest}" if rest else place for place in found[:_MAX_NAMED])
     remedy = f"set {keys} instead" if keys else "look up the right key in the config"
     raise UserValueError(f"{flag} {name} changes nothing, as no run reads {name!r}; {remedy}.")
+
+
+def _refuse_num_gpus_alone(cfg: Config, options: Mapping[str, Any], flag: str) -> None:
+    """Raise ValueError for another ``num_gpus`` with the queues of the config, which it is for."""
+    head = (cfg.get("model") or {}).get("head") or {}
+    before = cfg.get("num_gpus")
+    now = options.get("num_gpus", before)
+    sets_queues = any(key.startswith("model.head") for key in options)
+    if before and now and now != before and head.get("queue_length") and not sets_queues:
+        names = [name for name in ("queue_length", "patch_queue_length") if head.get(name)]
+        values = [f"model.head.{each}={head[each] * before // now}" for each in names]
+        raise UserValueError(
+            f"{flag} num_gpus={now} alone leaves the queues as they are for {before} processes; "
+            f"give {' '.join(values)} too, or leave num_gpus out."
+        )
 
 
 def _nearest(name: str, names: Iterable[str]) -> str | None:

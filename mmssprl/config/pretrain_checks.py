@@ -47,7 +47,11 @@ def _is_pretrain_hook(hook: Any) -> bool:
 
 
 def check_pretraining(cfg: Config) -> None:
-    """Refuse gradient accumulation, and a ``PyramidCrop`` with another layout than the model."""
+    """Refuse what pre-training cannot follow.
+
+    That is gradient accumulation, epochs of a part of the images, and a ``PyramidCrop`` with
+    another layout than the model.
+    """
     method = pretraining_class(cfg)
     if method is None:
         return
@@ -57,6 +61,10 @@ def check_pretraining(cfg: Config) -> None:
         remedy = ", or set model.num_chunks" if method.takes_num_chunks else ""
         reason = f"it must be 1 in pre-training, but got {counts!r}; leave it out{remedy}."
         refuse(cfg, "optim_wrapper.accumulative_counts", reason)
+
+    if (cfg.get("train_dataloader") or {}).get("num_batch_per_epoch"):
+        reason = "pre-training takes all images in an epoch; leave it out, and give fewer images."
+        refuse(cfg, "train_dataloader.num_batch_per_epoch", reason)
 
     for i, crop in pyramid_crops(cfg):
         try:

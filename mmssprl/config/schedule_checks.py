@@ -51,11 +51,20 @@ def warn_of_schedule(cfg: Config, epoch_steps: int) -> None:
             )
 
 
-def warn_of_batch(cfg: Config, step_samples: int) -> None:
-    """Warn if the learning rate is written for another number of samples per step."""
+def warn_of_batch(cfg: Config, step_samples: int, parts: int = 1) -> None:
+    """Warn if the learning rate is written for another number of samples per step.
+
+    They are those of all accumulated ``parts``; mmengine scales the rate to one of them.
+    """
     scaling = cfg.get("auto_scale_lr") or {}
     expected = scaling.get("base_batch_size")
-    if expected and step_samples and step_samples != expected and not scaling.get("enable"):
+    if expected and parts > 1 and scaling.get("enable"):
+        _warn(
+            f"auto_scale_lr.enable scales the rate to {step_samples // parts} samples, but a step "
+            f"has {step_samples}, as optim_wrapper.accumulative_counts={parts}; set "
+            f"auto_scale_lr.base_batch_size={expected // parts} to scale it to all of them."
+        )
+    elif expected and step_samples and step_samples != expected and not scaling.get("enable"):
         _warn(
             f"a step has {step_samples} samples, but optim_wrapper.optimizer.lr is written for "
             f"auto_scale_lr.base_batch_size={expected}; scale it by auto_scale_lr.enable=True, or "

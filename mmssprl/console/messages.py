@@ -30,6 +30,8 @@ def message_for_user(error: BaseException) -> str | None:
     remedy = _REMEDIES.get(error.errno or 0)
     if remedy and error.filename is not None:
         remedy = f"{os.fsdecode(error.filename)}: {remedy}"
+    elif error.errno == errno.ENOENT and error.strerror != os.strerror(errno.ENOENT):
+        remedy = error.strerror  # such as of tempfile, if all its disks are full
     return printable(remedy or str(error))
 
 

@@ -1,5 +1,6 @@
 """Options of ``train`` and ``test`` that change a config: its size, precision and values."""
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,12 @@ from mmengine.optim import AmpOptimWrapper, OptimWrapper
 
 from ..config.at_size import at_size
 from ..config.keys import used_keys
-from ..config.overrides import check_spelling, merge_options
+from ..config.overrides import check_spelling, merge_options, unused_helpers
 from ..config.reading import read_config_file
+from ..console.wording import wrapped
 from ..errors import UserValueError
 from ..registry import OPTIM_WRAPPERS, class_of
+from ..system.stopping import is_first_process
 
 
 def config_with_options(
@@ -27,9 +30,18 @@ def config_with_options(
     """Read a config, and apply the options that change its values."""
     cfg = config if isinstance(config, Config) else read_config_file(config)
     check_spelling(cfg)
+    if not isinstance(config, Config) and is_first_process():
+        for line in unused_helpers(cfg):
+            print(wrapped(f"warning: {line}"), file=sys.stderr)
     if size is not None:
         cfg = at_size(cfg, size)
     merge_options(cfg, cfg_options or {})
+    for split in ("train", "val", "test"):
+        loader = cfg.get(f"{split}_dataloader")
+        # torch refuses to keep 0 workers, or to fetch with them.
+        if isinstance(loader, dict) and loader.get("num_workers") == 0:
+            loader.pop("persistent_workers", None)
+            loader.pop("prefetch_factor", None)
     if amp:
         _use_amp(cfg)
     if compile:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UserFileNotFoundError, UserValueError
-from ..saving.run_record import RECORD_FILE, read_record
+from ..system.record_file import RECORD_FILE, read_record
 
 Record = Mapping[str, Any]
 """Scalars of one line: 'step', 'lr', 'epochs_done', 'progress', 'relative_...', ..."""

@@ -32,8 +32,8 @@ from ..errors import UserRuntimeError, UserValueError
 from ..saving.checkpoint_checks import check_fit_of_checkpoint, check_readable
 from ..saving.loops import use_resumable_loop
 from ..saving.resumed_values import require_same_run
-from ..saving.run_files import check_work_dir, existing_checkpoint, files_of_run, newest_intact
-from ..saving.run_record import record_end, record_run
+from ..saving.run_files import check_work_dir, existing_checkpoint, newest_intact
+from ..saving.run_record import record_end
 from ..saving.save_and_stop_hook import DEFAULT_SAVE_EVERY, SaveAndStopHook, meaning_of_steps
 from ..system.environment import freed_memory_kept, torch_threads
 from ..system.locks import hold_work_dir
@@ -43,9 +43,9 @@ from ..system.slurm import use_step_environment
 from ..system.stopping import StoppedError, is_first_process
 from .adapted_backbone import take_backbone
 from .config_options import config_with_options
-from .initial_weights import apply_weights
+from .initial_weights import apply_weights, require_same_weights
 from .log_processor import BoundedHistoriesHook
-from .runner import ConsoleRunner, end_workers, use_cpu_processes
+from .runner import BeginHook, ConsoleRunner, end_workers, use_cpu_processes
 from .training_progress import TrainingProgress
 
 Launcher = Literal["none", "pytorch", "slurm", "mpi"]
@@ -98,6 +98,8 @@ def prepare_train_config(
     if cfg.get("resume") and cfg.load_from:
         check_readable(cfg, "train")
         require_same_run(cfg)
+        if weights is not None:
+            require_same_weights(cfg, weights)
         take_backbone(cfg, cfg.load_from)
         return cfg
 
@@ -257,14 +259,10 @@ def _build(
         steps = meaning_of_steps(runner)
         warn_of_schedule(cfg, steps["epoch_steps"])
         parts = cfg.optim_wrapper.get("accumulative_counts", 1)
-        warn_of_batch(cfg, steps["step_samples"] * parts)
+        warn_of_batch(cfg, steps["step_samples"] * parts, parts)
         warn_of_momentum(cfg, runner.max_iters)
         warn_of_queue(cfg, runner.world_size)
-        if overwrite and is_main_process():
-            for path in files_of_run(cfg):
-                path.unlink()
-        if keep_record and is_main_process():
-            record_run(cfg, runner.train_dataloader.dataset, runner.timestamp)
+        runner.register_hook(BeginHook(overwrite=overwrite, keeps_record=keep_record))
         if starts_new:
             runner.logger.info(f"{cfg.work_dir} has no checkpoint yet: starting a new run.")
     return runner

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from mmengine.config import Config
-from mmengine.dist import master_only
-from mmengine.hooks import CheckpointHook
+from mmengine.dist import is_main_process, master_only
+from mmengine.hooks import CheckpointHook, Hook
 from mmengine.logging import MMLogger, print_log
 from mmengine.model import MMDistributedDataParallel, revert_sync_batchnorm
 from mmengine.registry import MODEL_WRAPPERS
@@ -26,6 +26,8 @@ from ..errors import UserValueError
 from ..models import is_pretraining
 from ..registry import HOOKS, class_of
 from ..saving.checkpoint_hooks import PretrainCheckpointHook, SafeCheckpointHook
+from ..saving.run_files import files_of_run
+from ..saving.run_record import record_run
 from ..system.outputs import FULL, write_whole
 
 
@@ -82,14 +84,42 @@ class ConsoleRunner(Runner):
         line = f"resuming after {done}, from {filename}"
         self.logger.info(LogLine(line, line))
 
-    @master_only
     def dump_config(self) -> None:
-        """Write the config into the work dir atomically: a resumed run reads it there."""
-        name = Path(self.cfg.filename).name if self.cfg.filename else f"{self.timestamp}.py"
+        """Write nothing: mmengine calls it before all checks, and in tests of a run, too."""
+
+    @master_only
+    def write_config(self) -> None:
+        """Write the config into the work dir atomically: a resumed run reads it there.
+
+        A config in JSON or YAML is written as Python, too.
+        """
         cfg = copy.deepcopy(self.cfg)
         if cfg.get("resume"):
             cfg.load_from = None  # find the newest checkpoint again next time
-        write_whole(Path(self.work_dir) / name, cfg.dump())
+        name = Path(cfg.filename or self.timestamp).stem
+        write_whole(Path(self.work_dir) / f"{name}.py", cfg.pretty_text)
+
+
+class BeginHook(Hook):
+    """Write the files of a run when it begins, so that a refused one leaves those in its place."""
+
+    priority = "BELOW_NORMAL"  # after the hooks that check, and before those that write
+
+    def __init__(self, *, overwrite: bool, keeps_record: bool) -> None:
+        self.overwrite = overwrite
+        self.keeps_record = keeps_record
+
+    def before_train(self, runner: Runner) -> None:
+        """Delete the checkpoints of another run, and write config and record."""
+        if not is_main_process():
+            return
+        if self.overwrite:
+            for path in files_of_run(runner.cfg):
+                path.unlink()
+        if isinstance(runner, ConsoleRunner):
+            runner.write_config()
+        if self.keeps_record:
+            record_run(runner.cfg, runner.train_dataloader.dataset, runner.timestamp)
 
 
 def end_workers(runner: Runner) -> None:

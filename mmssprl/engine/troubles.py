@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..console.wording import counted
 from ..errors import UserValueError
-from ..saving.run_record import RECORD_FILE, has_ended, read_record
+from ..system.record_file import RECORD_FILE, has_ended, read_record
 from .history import Record, read_scalars
 
 PAGE = "docs/troubleshooting.md"

@@ -54,7 +54,11 @@ class Experiment(ABC, Generic[R]):
         announce(self.kind, runs, self.log)
 
         def write(outcomes: Mapping[R, RunOutcome]) -> Files:
-            files = self.tables(outcomes)
+            files = {**self.tables(outcomes)}
+            failed = [run.name for run, outcome in outcomes.items() if outcome.reason]
+            if failed:
+                name = next(iter(files))
+                files[name] = f"{files[name]}\nFailed, and in no mean: {'; '.join(failed)}.\n"
             write_files(self.work_dir, files)
             return files
 

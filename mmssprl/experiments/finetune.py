@@ -15,13 +15,15 @@ from ..finetuning.config import check_options, finetune_config
 from ..finetuning.options import FinetuneOptions
 from ..finetuning.plan import FinetunePlanner, labels_for
 from ..finetuning.start import run_finetuning
+from ..runs.devices import choose_gpus
 from ..runs.work_dirs import digest
 from ..system.stopping import signals
+from ..version import __version__
 from ..weights import WORDS, Source, whole_path
 from .execute import Log, jobs_of_machine
 from .experiment import Experiment
 from .report import Files
-from .run import SETTINGS, Run, RunOutcome, module_command, read_json, run_module
+from .run import SETTINGS, Run, RunFailedError, RunOutcome, module_command, read_json, run_module
 from .statistics import PAIRED, Difference, adjusted_by_holm, estimate, paired
 
 _INNER = "run"
@@ -115,9 +117,14 @@ class FinetuneRun(Run):
     seed: int
 
     def read(self, measured: dict[str, Any]) -> dict[str, Any]:
-        """Return the scores and counts, the main score first, and the best epoch."""
+        """Return the scores and counts, the main score first, the best epoch and our version."""
         plain = {name: x for name, x in measured.items() if isinstance(x, int | float)}
-        return {**plain, "best_epoch": measured.get("best", {}).get("epoch", "")}
+        if next(iter(plain), "num_").startswith("num_"):
+            raise RunFailedError(
+                "no object of the val images that this seed has drawn counts; give a val split"
+            )
+        best = measured.get("best", {}).get("epoch", "")
+        return {**plain, "best_epoch": best, "version": __version__}
 
     def summary(self, values: dict[str, Any]) -> str:
         """Return the main score."""
@@ -138,9 +145,12 @@ class FineTunings(Experiment[FinetuneRun]):
         self.request = request
 
     def settings(self) -> dict[str, Any]:
-        """Return task, data, rows and options, with digests."""
+        """Return device, task, data, rows and options, with digests."""
         request = self.request
+        # On a CPU smaller images train a narrower model.
+        device = "a GPU" if choose_gpus(None) else "a CPU"
         return {
+            "machine": {"device": device},
             "task": request.task,
             "data": str(Path(request.data).resolve()),
             "contents": digests_of(find_labels(request.data, request.task, measured=False)),
@@ -191,7 +201,11 @@ def format_table(results: Mapping[FinetuneRun, Mapping[str, Any]], reference: st
         cells = [row, f"{100 * share:g} %", f"{num_train:,}", str(len(runs)), mean]
         lines.append([*cells, *(difference.cells if difference else ("", "", ""))])
     heads = ["weights", "labels", "images", "seeds", f"{metric} %", f"against {reference}"]
-    return f"{markdown_table([*heads, 'p (Holm)', ''], lines)}\n\n{_NOTE}\n{PAIRED}\n"
+    text = f"{markdown_table([*heads, 'p (Holm)', ''], lines)}\n\n{_NOTE}\n{PAIRED}\n"
+    versions = sorted({values.get("version", "0.3.0 or older") for values in results.values()})
+    if len(versions) > 1:
+        text += f"The runs are of mmssprl {', '.join(versions)}, which may train differently.\n"
+    return text
 
 
 def train_one(folder: Path) -> None:

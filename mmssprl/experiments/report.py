@@ -1,6 +1,7 @@
 """Files of an experiment: tables as text, a CSV row per run, and a picture of mAP."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -82,5 +83,7 @@ def write_files(folder: Path, files: Files) -> None:
 
 
 def csv_text(rows: Sequence[CsvRow]) -> str:
-    """Format rows, which have the same columns, as CSV."""
-    return csv_table([*rows[0]], [[*row.values()] for row in rows]) if rows else ""
+    """Format rows as CSV, with the columns of all of them."""
+    heads = dict.fromkeys(chain(*rows))
+    table = [[row.get(head, "") for head in heads] for row in rows]
+    return csv_table([*heads], table) if rows else ""

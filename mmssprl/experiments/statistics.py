@@ -14,6 +14,8 @@ from ..console.wording import ALONE
 Key = TypeVar("Key")
 LEVEL = 0.05
 """Significance level: intervals have 1 - LEVEL = 95 %."""
+_ROUNDING = 1e-4
+"""In points: rounding of 32-bit scores is less, and what an image changes is more."""
 WELCH = (
     "Differences: Welch's test and 95 % interval over the seeds, which are not paired. better, "
     "worse: p < 0.05 after Holm's correction over the table's methods."
@@ -81,10 +83,11 @@ def paired(values: Sequence[float], reference: Sequence[float]) -> tuple[Estimat
     Without a spread of the differences, as scores of few images can have, it is Welch's test.
     """
     differences = [own - other for own, other in zip(values, reference, strict=True)]
+    has_spread = max(differences) - min(differences) > _ROUNDING
     found = estimate(differences)
     if len(differences) < 2:
         return found, None
-    if not variance(differences):
+    if not has_spread:
         return welch(values, reference)
     return found, float(stats.ttest_1samp(differences, 0).pvalue)
 

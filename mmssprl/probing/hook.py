@@ -3,6 +3,7 @@
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from mmengine.config import Config
@@ -20,7 +21,7 @@ from ..features.backbone import FeatureBackbone, load_backbone
 from ..features.extract import FeatureOptions
 from ..models.unwrap import unwrap
 from ..registry import HOOKS
-from ..saving.checkpoint_hooks import backbone_file, save_backbone
+from ..saving.checkpoint_hooks import backbone_file, deployed_model, save_backbone
 from ..system.outputs import whole_file
 from ..system.stopping import signals
 from ..weights import RANDOM, SUPERVISED, WORDS, Source, has_supervised, read_checkpoint
@@ -102,7 +103,7 @@ class ProbeHook(Hook):
             return
 
         start, *others = weights_before(runner.cfg)
-        self._probe(runner, 0, start, self._model(runner))
+        self._probe(runner, 0, start, self._features_of(unwrap(runner.model), runner))
         for name in others:
             try:
                 model = load_backbone(name, runner.cfg)
@@ -126,7 +127,7 @@ class ProbeHook(Hook):
             return
         signals.saves()  # a signal waits for the first process, which probes
         if is_main_process():
-            self._probe(runner, epoch, TRAINED, self._model(runner))
+            self._probe(runner, epoch, TRAINED, self._features_of(deployed_model(runner), runner))
             signals.progress()
 
     def after_train(self, runner: Runner) -> None:
@@ -187,9 +188,8 @@ class ProbeHook(Hook):
         mean_iou = found.dense.mIoU if found.dense else None
         return Probe(linear_mAP=found.mAP, mIoU=mean_iou), scored
 
-    def _model(self, runner: Runner) -> FeatureBackbone:
-        backbone = unwrap(runner.model).backbone
-        return FeatureBackbone.of_config(backbone, runner.cfg)
+    def _features_of(self, model: Any, runner: Runner) -> FeatureBackbone:
+        return FeatureBackbone.of_config(model.backbone, runner.cfg)
 
 
 def _log(runner: Runner, text: str) -> None:

@@ -17,8 +17,9 @@ from ..config.run_config import require, run_config
 from ..console.durations import format_hours
 from ..engine.history import Record, read_scalars, read_validations
 from ..errors import UserFileNotFoundError, refuse_damaged
-from ..saving.run_record import RECIPE_FILE, SCORES, read_record
+from ..saving.run_record import RECIPE_FILE, SCORES
 from ..system.commands import command_line
+from ..system.record_file import read_record
 from .pictures.curves import draw_finetuning
 from .summary import Answer, Fact, total
 

@@ -15,7 +15,8 @@ from ..errors import UserFileNotFoundError
 from ..models import SSPRL, pretraining_class
 from ..probing.probe_file import Probe, read_probes
 from ..saving.run_files import newest_intact
-from ..saving.run_record import RECIPE_FILE, RECORD_FILE, has_ended, read_record
+from ..saving.run_record import RECIPE_FILE
+from ..system.record_file import RECORD_FILE, has_ended, read_record
 
 _NEEDS: dict[str, Any] = {
     "model.type": str,

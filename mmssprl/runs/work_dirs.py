@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from ..system.outputs import check_folder, write_whole
 
 DEFAULT_PARENT = Path("work_dirs")
 """Parent of the default work dirs."""
+_DIGEST = re.compile("[0-9a-f]{16,}")
 
 
 def claim(work_dir: Path, marker: str, what: str, settings: Mapping[str, Any]) -> None:
@@ -56,7 +58,7 @@ def _joined(work_dir: Path, key: str, old: Any, new: Any) -> Any:
     if old == new:
         return new
     rule = f"all runs of a work dir must have the same {key}, but"
-    if "." in key:  # a digest
+    if _DIGEST.fullmatch(str(old)):
         raise UserValueError(
             f"{rule} it has changed since {work_dir} was started; restore it, or give another "
             "--work-dir."

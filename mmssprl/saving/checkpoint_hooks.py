@@ -104,8 +104,16 @@ class SafeCheckpointHook(CheckpointHook):
         checkpoint.update(as_plain(checkpoint))
 
     def after_train(self, runner: Runner) -> None:
-        """Check the weights before the other hooks export them."""
+        """Check the weights before the other hooks export them.
+
+        If a hook has ended the training early, save its last step, which mmengine does not.
+        """
         require_finite_state(runner, runner.iter)
+        if self.save_last and getattr(runner.train_loop, "stop_training", False):
+            step = runner.epoch if self.by_epoch else runner.iter
+            if step and self.last_ckpt != self._path(step):  # a loop of iterations counts no epochs
+                meta = {"epoch": runner.epoch, "iter": runner.iter}
+                self._save_checkpoint_with_step(runner, step, meta)
         super().after_train(runner)
 
     def _save_checkpoint_with_step(self, runner: Runner, step: int, meta: dict[str, Any]) -> None:
@@ -210,7 +218,7 @@ class PretrainCheckpointHook(SafeCheckpointHook):
         """Write the backbone's weights."""
         super().after_train(runner)
         if is_main_process():
-            path = save_backbone(runner, model=_deployed(runner))
+            path = save_backbone(runner)
             runner.logger.info(LogLine(f"Backbone weights: {path}", f"backbone weights: {path}"))
 
 
@@ -233,7 +241,7 @@ def backbone_file(runner: Runner, mark: str = "") -> Path:
     return Path(runner.work_dir) / f"{name}{mark and '_'}{mark}_backbone.pth"
 
 
-def _deployed(runner: Runner) -> nn.Module:
+def deployed_model(runner: Runner) -> nn.Module:
     """Return the model with the weights that mmengine saves: averaged ones if it averages."""
     for hook in runner.hooks:
         if isinstance(hook, EMAHook):
@@ -241,14 +249,11 @@ def _deployed(runner: Runner) -> nn.Module:
     return unwrap(runner.model)
 
 
-def save_backbone(runner: Runner, mark: str = "", model: nn.Module | None = None) -> Path:
-    """Write a backbone's weights as a plain state dict, and their description ``NAME.json``.
-
-    The backbone is the one of ``model``, by default of the training.
-    """
+def save_backbone(runner: Runner, mark: str = "") -> Path:
+    """Write the backbone's weights as a plain state dict, and their description ``NAME.json``."""
     path = backbone_file(runner, mark)
     write_description(path, runner.cfg)
-    source: Any = model or unwrap(runner.model)
+    source: Any = deployed_model(runner)
     weights = weights_to_cpu(source.backbone.state_dict())
     # Training runs channels-last; readers expect torch's default layout.
     with whole_file(path, "wb") as file:

@@ -76,7 +76,20 @@ class _Resumable:
 
 @LOOPS.register_module()
 class ResumableEpochLoop(_Resumable, EpochBasedTrainLoop):
-    """mmengine's EpochBasedTrainLoop that resumes after any step."""
+    """mmengine's EpochBasedTrainLoop that resumes after any step.
+
+    Raises:
+        ValueError: The sampler has no end, so that the first epoch would last for ever.
+    """
+
+    def __init__(self, runner: Runner, dataloader: Any, **kwargs: Any) -> None:
+        super().__init__(runner, dataloader, **kwargs)
+        if self._sampler is not None and self._sampler.is_endless:
+            raise UserValueError(
+                "train_dataloader.sampler must end with an epoch in an EpochBasedTrainLoop, but an "
+                "InfiniteSampler does not; take DefaultSampler, or train_cfg=dict(by_epoch=False, "
+                "max_iters=N)."
+            )
 
     def run(self) -> nn.Module:
         """Train, and validate when it is time."""

@@ -52,10 +52,28 @@ def require_same_run(cfg: Config) -> None:
         )
 
 
+def _changed_wrapper(before: str, now: str) -> list[str]:
+    """Return the options of the optimizer's wrapper that differ, such as its precision."""
+    old, new = (json.loads(text).get("optim_wrapper") or {} for text in (before, now))
+    names = sorted({*old, *new} - {"optimizer", "paramwise_cfg", "constructor"})
+    found = []
+    for name in names:
+        usual = "OptimWrapper" if name == "type" else None
+        values = [each.get(name) or usual for each in (new, old)]
+        if name == "type":
+            values = [_class_name(str(value)) for value in values]
+        if values[0] != values[1]:
+            found.append(f"optim_wrapper.{name} {values[0]} (was {values[1]})")
+    return found
+
+
 def _optimizer_in(schedule: str) -> str:
     """Return the name of the optimizer's class without its module; '' if it is not said."""
     wrapper = json.loads(schedule).get("optim_wrapper") or {}
-    kind = str((wrapper.get("optimizer") or {}).get("type", ""))
+    return _class_name(str((wrapper.get("optimizer") or {}).get("type", "")))
+
+
+def _class_name(kind: str) -> str:
     return kind.removesuffix("'>").rpartition(".")[2]  # a class was written as "<class 'a.B'>"
 
 
@@ -81,7 +99,8 @@ def use_values_of_config(runner: Runner, checkpoint: dict[str, Any]) -> None:
     is_other = bool(differing & {*_OF_SCHEDULE}) and _is_other_schedule(
         checkpoint.get("param_schedulers") or [], schedulers
     )
-    if len(before) != len(now) or not (changes or is_other):
+    others = _changed_wrapper(written, schedule_of(runner.cfg))
+    if len(before) != len(now) or not (changes or is_other or others):
         return
 
     scheduled = _scheduled(now)
@@ -99,7 +118,7 @@ def use_values_of_config(runner: Runner, checkpoint: dict[str, Any]) -> None:
     used = {*changes, *(scheduled if moves else ())}
     for old, new in zip(before, now, strict=True):
         old.update({k: v for k, v in new.items() if k.removeprefix(_INITIAL) in used})
-    names = [*changes.values(), *(["param_scheduler"] if is_other else [])]
+    names = [*changes.values(), *(["param_scheduler"] if is_other else []), *others]
     if names:
         rule = "the config differs from the checkpoint and is used from now on"
         _warn(runner, f"{rule}: {', '.join(names)}")

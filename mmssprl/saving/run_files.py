@@ -15,16 +15,20 @@ from ..console.paths import check_checkpoint
 from ..console.quiet import keep_off_console
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
 from ..models import is_pretraining
+from ..system.record_file import has_ended
 from ..weights import read_checkpoint
 from ..weights.checkpoint_file import reason_of
-from .run_record import has_ended
 
 POINTER = "last_checkpoint"
 """File in a work dir with the path of the newest checkpoint."""
 _NO_TRAINING = re.compile(r"best_.+|.+_backbone")
 """Files next to the checkpoints that hold weights only."""
-# Written by CheckpointHook and PretrainCheckpointHook; exports have other names.
-_RUN_FILES = re.compile(r"((epoch|iter|step)_\d+|best_.+|.+_backbone)\.pth|last_checkpoint")
+# Checkpoints and weights of the training, and what its end and `report` say of them; exports have
+# other names.
+_RUN_FILES = re.compile(
+    r"((epoch|iter|step)_\d+|best_.+|.+_backbone)\.pth|last_checkpoint|probe\.csv|probe_start\.pt|"
+    r"scores\.(csv|json)|predictions\.png|report\.html|recipe\.json"
+)
 
 
 def check_work_dir(cfg: Config, *, overwrite: bool) -> None:
@@ -54,7 +58,7 @@ def require_same_config(cfg: Config) -> None:
     """
     work_dir = Path(cfg.work_dir)
     found = sorted(path.name for path in work_dir.glob("*.py"))
-    name = Path(cfg.filename or "").name
+    name = f"{Path(cfg.filename).stem}.py" if cfg.filename else ""
     if not name or not found or name in found:
         return
     if Path(cfg.load_from).resolve().parent == work_dir.resolve():
@@ -65,7 +69,7 @@ def require_same_config(cfg: Config) -> None:
 
 
 def files_of_run(cfg: Config) -> list[Path]:
-    """Return the checkpoints of the run in ``cfg.work_dir``, and ``last_checkpoint``."""
+    """Return the checkpoints of the run in ``cfg.work_dir``, and its scores, recipe and report."""
     return [path for path in Path(cfg.work_dir).glob("*") if _RUN_FILES.fullmatch(path.name)]
 
 

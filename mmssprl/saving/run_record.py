@@ -15,10 +15,8 @@ from mmengine.logging import print_log
 
 from ..system.environment import describe_environment, source_commit
 from ..system.outputs import write_whole
+from ..system.record_file import ENDED, RECORD_FILE, read_record
 
-RECORD_FILE = "run.json"
-_ENDED = "ended"
-"""Key of a start in ``run.json``: whether it ended, with the last validation and the export."""
 RECIPE_FILE = "recipe.json"
 """The recipe and forecast that `pretrain` printed, with reasons."""
 REPORT_FILE = "report.html"
@@ -45,7 +43,7 @@ def record_run(cfg: Config, dataset: Any, log: str | None = None) -> None:
         "environment": describe_environment(get_device()),
         "commit": source_commit(),
         "images": images,
-        _ENDED: False,
+        ENDED: False,
     }
 
     record = read_record(path) if cfg.get("resume") else {}
@@ -64,17 +62,8 @@ def record_end(work_dir: str | Path) -> None:
     path = Path(work_dir) / RECORD_FILE
     record = read_record(path)
     if record.get("starts"):
-        record["starts"][-1][_ENDED] = True
+        record["starts"][-1][ENDED] = True
         write_whole(path, json.dumps(record, indent=2) + "\n")
-
-
-def has_ended(work_dir: str | Path, *, unknown: bool) -> bool:
-    """Whether the last start has trained to its end; ``unknown`` if the record does not say it.
-
-    Records of 0.3.0 and older do not.
-    """
-    starts = read_record(Path(work_dir) / RECORD_FILE).get("starts") or [{}]
-    return bool(starts[-1].get(_ENDED, unknown))
 
 
 def _warn_of_changes(before: dict[str, Any] | None, now: dict[str, Any] | None) -> None:
@@ -86,12 +75,3 @@ def _warn_of_changes(before: dict[str, Any] | None, now: dict[str, Any] | None) 
         f"{now['num_images']:,} now, some with other names or sizes."
     )
     print_log(text, logger="current", level=logging.WARNING)
-
-
-def read_record(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file; empty if there is none."""
-    try:
-        record = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}
-    return record if isinstance(record, dict) else {}

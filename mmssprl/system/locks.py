@@ -69,10 +69,13 @@ def wait_for(path: str | Path) -> Iterator[None]:
 
 
 def is_unused(folder: Path) -> bool:
-    """Whether a folder does not exist, or is empty except for locks."""
+    """Whether a folder does not exist, or is empty except for hidden files, such as locks.
+
+    ``lost+found`` is in the top folder of a disk.
+    """
     if folder.is_dir():
         names = [path.name for path in folder.iterdir()]
-        return all(name.startswith(".") and name.endswith(LOCK_FILE) for name in names)
+        return all(name.startswith(".") or name == "lost+found" for name in names)
     return not folder.exists()
 
 

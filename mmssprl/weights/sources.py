@@ -12,6 +12,7 @@ from typing import Literal
 
 from ..console.paths import check_path
 from ..errors import UserFileNotFoundError, UserValueError
+from ..system.record_file import has_ended
 
 Word = Literal["random", "supervised"]
 """Weights without a file, of a network that something else names."""
@@ -24,6 +25,8 @@ OWN = "own"
 """The weights that the user's network already has, in `pretrain` only."""
 _TIMM = "timm/"
 """Prefix of the names of timm's networks and pretrained weights."""
+_BEST = "_best_backbone"
+"""End of the name of a backbone with the best probe."""
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 """package.module:function"""
 DESCRIPTION = (
@@ -122,6 +125,10 @@ def weights_file(weights: str | Path, name: str = "weights") -> Path:
     """Return the path of a file, or of the newest ``*_backbone.pth`` in the folder of a run.
 
     The last backbone comes before the best one, because copies of a folder have other times.
+
+    Raises:
+        FileNotFoundError: The file does not exist, or the run has not ended.
+        ValueError: The run ended, but is resumed for longer, and has not ended again.
     """
     if Source.of(weights).network:
         raise UserValueError(
@@ -133,14 +140,20 @@ def weights_file(weights: str | Path, name: str = "weights") -> Path:
         return path
     found = sorted(
         path.glob("*_backbone.pth"),
-        key=lambda file: (not file.stem.endswith("_best_backbone"), file.stat().st_mtime),
+        key=lambda file: (not file.stem.endswith(_BEST), file.stat().st_mtime),
     )
     if not found:
         raise UserFileNotFoundError(
             f"{path} has no *_backbone.pth, which a finished pre-training writes; give a "
             "checkpoint (epoch_N.pth)."
         )
-    return found[-1]
+    newest = found[-1]
+    if not newest.stem.endswith(_BEST) and not has_ended(path, unknown=True):
+        raise UserValueError(
+            f"{path} was resumed for a longer training, which has not ended: {newest.name} is of "
+            "the shorter one. Resume the run, or give this file or a checkpoint (epoch_N.pth)."
+        )
+    return newest
 
 
 def whole_path(weights: str) -> str:

@@ -1,4 +1,5 @@
 import errno
+import getpass
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from mmengine.config import Config
 from torch._utils import ExceptionWrapper
 
 from mmssprl.cli import COMMANDS, build_parser, main
+from mmssprl.cli._command import name_user
 from mmssprl.console.messages import message_for_user
 from mmssprl.errors import UserValueError
 from mmssprl.pyramid import ViewLayout
@@ -110,6 +112,15 @@ def test_the_backend_of_a_notebook_is_not_used(monkeypatch):
     assert "there is no none.py" in done.stderr
 
 
+def test_a_user_without_a_name_gets_one(monkeypatch):
+    monkeypatch.setattr(os, "environ", {})
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)  # as with `docker run --user`
+    with pytest.raises(KeyError):
+        getpass.getuser()
+    name_user()
+    assert getpass.getuser() == f"user{os.getuid()}"
+
+
 def test_the_console_script_is_called_by_its_own_name(monkeypatch):
     monkeypatch.setattr("sys.argv", ["/usr/bin/mmssprl", "probe"])
     parser = build_parser()
@@ -199,6 +210,11 @@ def test_every_error_of_the_system_is_explained(number, words):
     message = message_for_user(OSError(number, os.strerror(number), "some/where"))
     assert message.startswith(f"some/where: {words}; ")
     assert message_for_user(OSError(number, os.strerror(number))).startswith(words)
+
+
+def test_no_temporary_folder_is_no_wrong_path():
+    text = "No usable temporary directory found in ['/tmp']"
+    assert message_for_user(FileNotFoundError(errno.ENOENT, text)) == text
 
 
 def test_the_doctor_prints_versions(capsys):

@@ -2,7 +2,7 @@ import pytest
 from helpers.engine.toy_run import write_config
 from mmengine.config import Config
 
-from mmssprl.config.overrides import check_spelling, merge_options
+from mmssprl.config.overrides import check_spelling, merge_options, unused_helpers
 from mmssprl.config.shipped import shipped
 from mmssprl.engine.launch import prepare_train_config
 from mmssprl.errors import UserError
@@ -57,6 +57,17 @@ def test_a_helper_is_refused_with_the_key_that_works(config, key, meant):
     assert value_of(cfg, meant) == 7
 
 
+def test_another_number_of_processes_alone_is_refused():
+    head = {"queue_length": 960, "patch_queue_length": 2496}
+    cfg = Config({"num_gpus": 2, "model": {"head": head}})
+    queues = {"model.head.queue_length": 1920, "model.head.patch_queue_length": 4992}
+    words = " ".join(f"{key}={value}" for key, value in queues.items())
+    with pytest.raises(UserError, match=f"num_gpus=1 alone .* 2 processes; give {words} too"):
+        merge_options(cfg, {"num_gpus": 1})
+    merge_options(cfg, {**queues, "num_gpus": 1})
+    assert cfg.num_gpus == 1
+
+
 @pytest.mark.parametrize(("key", "message"), MISSPELT)
 def test_what_no_run_uses_is_refused(key, message):
     with pytest.raises(UserError, match=message):
@@ -79,6 +90,25 @@ def test_helpers_of_usual_names_pass():
     helpers = ["train_pipeline", "val_ann_file", "dataset_type", "backend_args", "tta_model"]
     helpers += ["data_preprocessor", "custom_imports", "launcher", "norm_cfg", "optimizer"]
     check_spelling(Config(dict.fromkeys(helpers, 1)))
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("max_epochs = 51", "train_cfg.max_epochs=6 already"),
+        ("layout = dict(num_small=6)", "model.layout already"),
+        ("train_pipeline = []", "train_dataloader.dataset.pipeline already"),
+        ("max_epochs = 51\ntrain_cfg = dict(max_epochs=max_epochs)", ""),
+        ("max_epochs = 6", ""),
+        ("max_epochs = 51\ntrain_cfg = dict(max_epochs=max_epochs // 2)", ""),
+    ],
+)
+def test_a_helper_that_a_file_sets_after_its_base_is_reported(text, place, tmp_path):
+    file = tmp_path / "own.py"
+    file.write_text(f"_base_ = [{str(SSPRL)!r}]\n{text}\n")
+    lines = unused_helpers(Config.fromfile(file))
+    assert len(lines) == (1 if place else 0)
+    assert all(place in line for line in lines)
 
 
 def test_classes_that_a_file_imports_pass(tmp_path):

@@ -42,6 +42,7 @@ def test_a_config_without_a_model_passes():
     [
         ({"model.type": "mmssprl.SSPRL", ACCUMULATES: 4}, "counts: .*got 4; .*num_chunks"),
         ({"model.type": "Agreement", ACCUMULATES: 4}, r"accumulative_counts: .* leave it out\.$"),
+        ({"train_dataloader.num_batch_per_epoch": 2}, "num_batch_per_epoch: .*fewer images"),
         (cropped(image_area=(0.3, 1.0)), r"pipeline.0.layout: .*model.layout"),
     ],
 )

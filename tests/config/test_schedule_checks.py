@@ -84,6 +84,16 @@ def test_a_rate_for_another_batch_is_a_warning(warned, scaling, num_warnings):
     assert all("has 512 samples" in line and "=128; scale it" in line for line in warned)
 
 
+def test_a_rate_that_is_scaled_to_a_part_of_a_step_is_a_warning(warned):
+    cfg = Config({"auto_scale_lr": {"base_batch_size": 256, "enable": True}})
+    schedule_checks.warn_of_batch(cfg, 512, parts=1)
+    assert not warned
+    schedule_checks.warn_of_batch(cfg, 512, parts=4)
+    [line] = warned
+    assert "to 128 samples, but a step has 512" in line
+    assert "base_batch_size=64 to" in line
+
+
 @pytest.mark.parametrize(
     ("model", "num_steps", "remedies"),
     [

@@ -8,6 +8,7 @@ from mmengine.optim import OptimWrapper
 from torch import nn
 
 from mmssprl.engine.hooks import ClipGradientsHook
+from mmssprl.probing.probe_file import best_of, read_probes
 
 
 def test_each_epoch_draws_its_own_crops(images, tmp_path):
@@ -22,14 +23,19 @@ def test_each_epoch_draws_its_own_crops(images, tmp_path):
 
 
 def test_the_exported_backbone_is_averaged_as_the_checkpoints_are(images, tmp_path):
-    averaging = {"type": "EMAHook", "momentum": 0.5}
-    runner = make_runner(images, tmp_path, custom_hooks=[{"type": "PretrainHook"}, averaging])
+    hooks = [{"type": "PretrainHook"}, {"type": "EMAHook", "momentum": 0.5}, {"type": "ProbeHook"}]
+    runner = make_runner(images, tmp_path, custom_hooks=hooks)
     runner.train()
     exported = torch.load(tmp_path / "toy_ssprl_backbone.pth", weights_only=True)
     saved = torch.load(tmp_path / "epoch_2.pth", weights_only=True)["state_dict"]
     assert len(exported) > 10
     assert all(torch.equal(value, saved[f"backbone.{key}"]) for key, value in exported.items())
     assert not torch.equal(exported["conv1.weight"], runner.model.backbone.conv1.weight)
+    # The probe scores and keeps the same.
+    best = torch.load(tmp_path / "toy_ssprl_best_backbone.pth", weights_only=True)
+    epoch = best_of(read_probes(tmp_path / "probe.csv")).epoch
+    saved = torch.load(tmp_path / f"epoch_{epoch}.pth", weights_only=True)["state_dict"]
+    assert torch.equal(best["conv1.weight"], saved["backbone.conv1.weight"])
 
 
 def test_bad_images_of_an_earlier_run_do_not_count(images, tmp_path):

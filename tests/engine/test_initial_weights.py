@@ -51,6 +51,10 @@ class TestTraining:
         cfg = prepare_train_config(config, work_dir="a", resume="auto", cfg_options=longer)
         launch(cfg, "train")
         assert (config.parent / "a/epoch_2.pth").exists()
+        again = {"work_dir": "a", "resume": "auto", "weights": str(weights)}
+        prepare_train_config(config, **again)
+        with pytest.raises(ValueError, match=rf"started from {weights}, .* --weights random\."):
+            prepare_train_config(config, **{**again, "weights": "random"})
         launch(prepare_test_config(config, "a", work_dir="b"), "test")
 
         found = [line for line in lines if line.startswith("model.backbone is")]

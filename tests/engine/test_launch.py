@@ -105,6 +105,21 @@ def test_amp_takes_a_wrapper_by_each_of_its_names(config, on_gpu, kind):
     assert wrapper.type == "AmpOptimWrapper"
 
 
+def test_an_epoch_without_an_end_is_refused(config):
+    options = {"train_dataloader.sampler.type": "InfiniteSampler"}
+    cfg = prepare_train_config(config, work_dir="run", cfg_options=options)
+    with pytest.raises(ValueError, match=r"sampler must end with an epoch .*take DefaultSampler"):
+        launch(cfg, "train")
+
+
+def test_no_reading_processes_need_no_other_options(config):
+    kept = {"train_dataloader.persistent_workers": True, "train_dataloader.prefetch_factor": 4}
+    cfg = prepare_train_config(config, cfg_options={**kept, "train_dataloader.num_workers": 2})
+    assert cfg.train_dataloader.persistent_workers
+    cfg = prepare_train_config(config, cfg_options={**kept, "train_dataloader.num_workers": 0})
+    assert not {"persistent_workers", "prefetch_factor"} & cfg.train_dataloader.keys()
+
+
 @pytest.mark.parametrize("wrapper", [{"type": "ApexOptimWrapper"}, None])
 def test_amp_refuses_a_custom_wrapper(config, on_gpu, wrapper):
     with pytest.raises(ValueError, match=r"--amp .*('ApexOptimWrapper'|None)"):

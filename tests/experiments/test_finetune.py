@@ -21,6 +21,7 @@ from mmssprl.experiments.finetune import (
     FinetuneRequest,
     FinetuneRun,
     FineTunings,
+    format_table,
     train_one,
 )
 from mmssprl.experiments.run import RunFailedError
@@ -126,6 +127,8 @@ def test_only_seeds_of_both_rows_are_compared(request_, started, monkeypatch):
     monkeypatch.delitem(RANDOM, 0)  # its run fails
     failed, text = call(replace(request_, shares=[1.0]))
     assert failed == 1
+    assert "\nFailed, and in no mean: random, 100 % of the labels, seed 0.\n" in text
+    assert "no mean: random" in (request_.work_dir / "table.md").read_text()
     [difference] = [row[5] for row in cells(text) if row[0] == "random"]
     assert difference.startswith("-17.0 ± ")  # of seeds 1 and 2
 
@@ -182,6 +185,12 @@ def test_changed_data_are_refused_beside_the_scores_of_the_others(change, what, 
     assert started == []
 
 
+def test_another_device_than_the_tables_is_refused(finished, started, monkeypatch):
+    monkeypatch.setattr(finetune, "choose_gpus", lambda asked: 1)
+    with pytest.raises(UserValueError, match=r"machine.device, .* with a CPU and got a GPU;"):
+        call(finished.request)
+
+
 def test_other_epochs_than_the_tables_are_refused(finished, started):
     other = replace(finished.request, asked=replace(finished.request.asked, epochs=3))
     with pytest.raises(UserValueError, match="same epochs, but .* started with 2 and got 3"):
@@ -214,6 +223,23 @@ def test_a_stopped_run_resumes(trained_after, tmp_path):
 def test_a_stopped_run_without_a_config_starts_again(trained_after, tmp_path):
     assert trained_after("train.json") == [FinetuneOptions(epochs=2)]
     assert not (tmp_path / "run").exists()
+
+
+def test_a_table_of_several_versions_says_so():
+    results = {}
+    for seed, version in enumerate(({}, {"version": "9.1"})):
+        run = FinetuneRun(name="", folder=Path(), commands=(), row="a", share=1.0, seed=seed)
+        results[run] = {"accuracy": 50.0, "num_train": 9, **version}
+    text = format_table(results, "a")
+    assert "The runs are of mmssprl 0.3.0 or older, 9.1, which may train differently." in text
+    assert "mmssprl" not in format_table({run: results[run]}, "a")
+
+
+def test_a_seed_without_a_score_is_no_row(request_):
+    run = request_.runs()[0]
+    assert run.read({"box AP": 50.0, "num_train": 9, "per_class": {}})["box AP"] == 50
+    with pytest.raises(RunFailedError, match="no object of the val images that this seed"):
+        run.read({"num_train": 9, "num_val": 1, "per_class": {}})
 
 
 @pytest.mark.full

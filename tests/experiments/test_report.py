@@ -1,7 +1,7 @@
 import pytest
 from matplotlib.collections import PathCollection
 
-from mmssprl.experiments.report import Panel, draw_panels
+from mmssprl.experiments.report import Panel, csv_text, draw_panels
 
 ROWS = ["one", "two", "three"]
 
@@ -19,6 +19,11 @@ def axes():
 
 def dots_of(axes):
     return [each for each in axes.collections if isinstance(each, PathCollection)]
+
+
+def test_a_csv_has_the_columns_of_all_rows():
+    rows = [{"seed": 0, "box AP": 1.5}, {"seed": 1, "box AP": 2.5, "mask AP": 3}, {"seed": 2}]
+    assert csv_text(rows) == "seed,box AP,mask AP\n0,1.5,\n1,2.5,3\n2,,\n"
 
 
 def test_each_row_has_a_label(axes):

@@ -34,6 +34,9 @@ def test_paired_differences_of_one_seed_or_without_a_spread():
     assert (found.mean, found.half_width, p) == (1.0, None, None)
     assert paired([2.0, 3.0], [1.0, 2.0]) == welch([2.0, 3.0], [1.0, 2.0])
     assert paired([2.0, 3.0], [2.0, 3.0])[1] == 1
+    # Both rows are right in one of seven images more.
+    sevenths = ([500 / 7, 300 / 7], [400 / 7, 200 / 7])
+    assert paired(*sevenths) == welch(*sevenths)
 
 
 @pytest.mark.filterwarnings("error")

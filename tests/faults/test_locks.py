@@ -128,6 +128,14 @@ def test_processes_wait_on_a_drive_without_locks(tmp_path, no_locks, capsys):
     assert "wait for .maps.marker.lock" in capsys.readouterr().out
 
 
+def test_a_new_disk_is_unused(tmp_path):
+    (tmp_path / "lost+found").mkdir()
+    (tmp_path / ".gitkeep").touch()
+    assert is_unused(tmp_path)
+    (tmp_path / "mine.txt").touch()
+    assert not is_unused(tmp_path)
+
+
 def test_a_lock_is_deleted_afterwards(tmp_path):
     with hold_work_dir(tmp_path / "run"), hold_output(tmp_path / "out.csv"):
         assert {path.name for path in tmp_path.rglob("*")} == {"run", ".lock", ".out.csv.lock"}

@@ -59,9 +59,9 @@ def test_a_damaged_marker_is_refused(tmp_path):
 def test_a_work_dir_of_an_earlier_version_gets_new_digests(tmp_path):
     claim(tmp_path, COMPARE)
     (tmp_path / "runs/random").mkdir(parents=True)
-    claim(tmp_path, {**COMPARE, "labels": {"train-a": "1"}})
+    claim(tmp_path, {**COMPARE, "labels": {"train-a": "1" * 16}})
     with pytest.raises(ValueError, match="the same labels.train-a, but it has changed since"):
-        claim(tmp_path, {**COMPARE, "labels": {"train-a": "2"}})
+        claim(tmp_path, {**COMPARE, "labels": {"train-a": "2" * 16}})
 
 
 def test_new_rows_join_the_earlier_ones(tmp_path):

@@ -6,9 +6,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from helpers.saving.toy_checkpoint import LOADING, RESUMING, resume_by, truncated
+from helpers.saving.toy_checkpoint import LOADING, RESUMING, resume_by, train_toy, truncated
 from helpers.weights.traps import Call
 from mmengine.config import Config
+from mmengine.hooks import Hook
 from mmengine.logging import HistoryBuffer
 from mmengine.model import initialize
 from mmengine.optim import OptimWrapper, OptimWrapperDict
@@ -127,6 +128,25 @@ def test_several_optimizers_are_refused_before_the_first_step():
     runner = SimpleNamespace(optim_wrapper=OptimWrapperDict(**parts))
     with pytest.raises(UserError, match="^optim_wrapper must have one optimizer, but got 2; "):
         SafeCheckpointHook().before_train(runner)
+
+
+class StopAfter(Hook):
+    """Ends the training after an epoch, as EarlyStoppingHook does."""
+
+    def __init__(self, epoch):
+        self.epoch = epoch
+
+    def after_train_epoch(self, runner):
+        runner.train_loop.stop_training = runner.epoch + 1 == self.epoch
+
+
+@pytest.mark.parametrize("epoch", [2, 3])
+def test_a_training_that_a_hook_ends_is_saved(tmp_path, epoch):
+    every_third = "default_hooks = dict(checkpoint=dict(type='CheckpointHook', interval=3))\n"
+    train_toy(tmp_path, StopAfter(epoch), epochs=5, text=every_third)
+    assert [path.name for path in (tmp_path / "run").glob("*.pth")] == [f"epoch_{epoch}.pth"]
+    meta = read_checkpoint(tmp_path / f"run/epoch_{epoch}.pth")["meta"]
+    assert (meta["epoch"], meta["iter"]) == (epoch, 4 * epoch)
 
 
 @pytest.mark.parametrize("core", ["numpy.core", "numpy._core"])

@@ -67,6 +67,11 @@ def test_a_resumed_run_has_the_weight_decay_of_its_config(work, console):
     assert f"{DIFFERS}: weight_decay 0.25 (was 0)\n" in console()
 
 
+def test_another_wrapper_of_the_optimizer_is_reported(work, console):
+    rates("run", "auto", optim_wrapper__clip_grad={"max_norm": 1.0})
+    assert f"{DIFFERS}: optim_wrapper.clip_grad {{'max_norm': 1.0}} (was None)\n" in console()
+
+
 def test_a_longer_schedule_is_the_one_of_a_run_that_began_with_it(work, console):
     longer = {"train_cfg__max_epochs": 4, "param_scheduler__0__T_max": 4}
     whole = rates("whole", **longer)

@@ -5,12 +5,13 @@ from helpers.saving.toy_checkpoint import load_from, resume_by, resume_file, too
 from mmengine.config import Config
 from torch import nn
 
-from mmssprl.engine.launch import launch, prepare_train_config
+from mmssprl.config.run_config import run_config
+from mmssprl.engine.launch import launch, prepare_test_config, prepare_train_config
 from mmssprl.errors import UserError
 from mmssprl.saving.run_files import check_work_dir, files_of_run
 
 RUN_FILES = {"epoch_1.pth", "epoch_3.pth", "iter_9.pth", "step_9.pth", "best_mAP_epoch_1.pth"}
-RUN_FILES |= {"last_checkpoint"}
+RUN_FILES |= {"last_checkpoint", "probe.csv", "recipe.json", "scores.json", "report.html"}
 OTHER_FILES = {"mine.pth", "epoch_3_mmdet.pth", "notes.txt"}
 
 
@@ -44,11 +45,13 @@ class TestWorkDir:
         for options, match in (
             ({"model.head.num_classes": 5}, "model.head.num_classes .*5 and 2.* num_classes=2"),
             (elsewhere, "out_dir must not be set, but got 'disk'"),
+            ({"optim_wrapper.optimizer.lrr": 1}, "unexpected keyword argument 'lrr'"),
         ):
             cfg = prepare_train_config(config, overwrite=True, cfg_options=options)
             with pytest.raises(ValueError, match=match):
                 launch(cfg, "train", overwrite=True)
         assert {path.name for path in used.iterdir()} >= RUN_FILES | OTHER_FILES
+        assert not [*used.glob("*.py")]
 
     @pytest.mark.parametrize("key", ["weights", "load_from"])
     def test_what_the_training_starts_from_is_not_deleted(self, config, used, key):
@@ -70,6 +73,19 @@ class TestWorkDir:
         assert {path.name for path in used.iterdir()} == RUN_FILES | OTHER_FILES
 
 
+def test_a_test_leaves_the_config_of_the_training(work):
+    before = (work / "run/toy.py").read_text()
+    launch(prepare_test_config("toy.py", "run", work_dir="run"), "test")
+    assert (work / "run/toy.py").read_text() == before
+
+
+def test_a_config_in_json_is_kept_as_python(work):
+    Config.fromfile("toy.py").dump("named.json")
+    launch(prepare_train_config("named.json", work_dir="new"), "train")
+    assert run_config("new").train_cfg.max_epochs == 2
+    prepare_train_config("named.json", work_dir="new", resume="auto")
+
+
 class TestRefused:
     def test_a_checkpoint_without_what_a_resumed_run_needs(self, work):
         file = work / "run/epoch_1.pth"
@@ -83,6 +99,15 @@ class TestRefused:
             with pytest.raises(UserError, match=f"it lacks {missing}"):
                 resume_file(work)
             tools_test(work)  # its weights are all there
+
+    def test_a_refused_run_leaves_config_and_record(self, work):
+        files = [work / "run" / name for name in ("toy.py", "run.json")]
+        before = [file.read_text() for file in files]
+        options = {"train_dataloader.batch_size": 4}
+        cfg = prepare_train_config("toy.py", work_dir="run", resume="auto", cfg_options=options)
+        with pytest.raises(UserError, match="4 samples per step"):
+            launch(cfg, "train")
+        assert [file.read_text() for file in files] == before
 
     def test_a_config_of_another_name(self, work):
         (work / "toy.py").rename(work / "other.py")

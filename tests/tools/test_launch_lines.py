@@ -105,10 +105,10 @@ def test_a_batch_job_keeps_the_typed_command(batch_job):
     assert typed[-6:] == ["bash", str(TOOLS / "slurm_train.sh"), *TYPED]
 
 
-def refused(tmp_path, line):
+def refused(tmp_path, line, **env):
     """Return what a script says about a line that it refuses."""
     script, *words = line.split()
-    done = call("bash", TOOLS / script, *words, cwd=tmp_path, BATCH="1")
+    done = call("bash", TOOLS / script, *words, cwd=tmp_path, **{"BATCH": "1", **env})
     assert (done.returncode, done.stdout) == (2, "")
     return done.stderr
 
@@ -119,6 +119,11 @@ def test_processes_must_be_a_number_above_0(number, tmp_path):
     assert f"PROCESSES must be at least 1, but got '{number}'" in message
 
 
-@pytest.mark.parametrize("option", ["--resume a.pth", "--resume=a.pth"])
-def test_a_batch_job_takes_no_checkpoint(option, tmp_path):
-    assert "--resume" in refused(tmp_path, f"slurm_train.sh part job a.py {option}")
+def test_a_second_node_needs_the_address_of_the_first(tmp_path):
+    message = refused(tmp_path, "dist_train.sh a.py 8", NNODES="2", NODE_RANK="1")
+    assert "NODE_RANK=1 needs MASTER_ADDR" in message
+
+
+@pytest.mark.parametrize("option", ["--resume a.pth", "--resume=a.pth", "--overwrite --amp"])
+def test_a_batch_job_resumes_by_itself(option, tmp_path):
+    assert option[:8] in refused(tmp_path, f"slurm_train.sh part job a.py {option}")

@@ -72,6 +72,14 @@ class TestWholePath:
     def test_of_a_file(self, weights, tmp_path):
         assert whole_path(weights) == f"{tmp_path}/run/a_backbone.pth"
 
+    def test_of_a_run_that_is_continued(self, tmp_path):
+        (tmp_path / "run/run.json").write_text('{"starts": [{"ended": true}, {"ended": false}]}')
+        with pytest.raises(ValueError, match=r"has not ended: a_backbone.pth is of the shorter"):
+            whole_path("run")
+        assert whole_path("run/a_backbone.pth") == f"{tmp_path}/run/a_backbone.pth"
+        (tmp_path / "run/a_backbone.pth").rename(tmp_path / "run/a_best_backbone.pth")
+        assert whole_path("run") == f"{tmp_path}/run/a_best_backbone.pth"
+
     def test_of_a_file_of_timm(self, tmp_path):
         assert whole_path("timm/x:run") == f"timm/x:{tmp_path}/run/a_backbone.pth"
 
