@@ -18,6 +18,7 @@ from ..datasets.labels import LabelledData
 from ..engine.adapted_backbone import adapt_backbone, fit_backbone, plain_resnet
 from ..engine.initial_weights import apply_weights
 from ..errors import UserRuntimeError, UserValueError
+from ..models.module_backbone import refuse_reused
 from ..pixels import Normalisation
 from ..pyramid import check_px
 from ..runs.devices import choose_batch, choose_epochs, reading_processes
@@ -209,7 +210,9 @@ def _frozen_parts(cfg: Config) -> str:
     """Return how many parameters the function of a network has frozen; '' if it has none."""
     if cfg.model.backbone.type != "ModuleBackbone":
         return ""
-    learning = [each.requires_grad for each in build_backbone(cfg).parameters()]
+    network = build_backbone(cfg)
+    refuse_reused(network)
+    learning = [each.requires_grad for each in network.parameters()]
     num = learning.count(False)
     return f"{num} of {counted(len(learning), 'parameter')}" if num else ""
 
