@@ -44,7 +44,7 @@ TORCHVISION_FIELDS = {
 _USUAL_FIELDS = {"strides": (1, 2, 2, 2), "dilations": (1, 1, 1, 1), **TORCHVISION_FIELDS}
 _RESNET_FIELDS = ("depth", *_USUAL_FIELDS)
 _PROBE_PX = 224
-"""Image size to find the number of features; some transformers take no other."""
+"""Image size to find the number of features, of networks that name no other as the only one."""
 
 
 def fit_backbone(cfg: Config, path: str, *, adapt: bool = True) -> None:
@@ -156,8 +156,9 @@ def _use_in_classifier(cfg: Config, backbone: Mapping[str, Any]) -> None:
     cfg.model.backbone = {k: v for k, v in backbone.items() if k != "init_cfg"}
     built = build_for_config(cfg)
     built.eval()  # not chained: mmpretrain's train() returns None
+    px = getattr(built, "fixed_px", None) or _PROBE_PX
     with torch.inference_mode():
-        features = pool(built(torch.zeros(1, 3, _PROBE_PX, _PROBE_PX)))  # (1, C)
+        features = pool(built(torch.zeros(1, 3, px, px)))  # (1, C)
     cfg.model.head.in_channels = features.shape[1]
 
 
