@@ -25,8 +25,9 @@ from .checkpoint_file import check_fit, read_state
 from .checkpoint_prefixes import find_network, read_backbone, require_finite
 from .description import find_description, read_description
 from .downloads import supervised_state, timm_state
-from .normalisation import find_normalisation, says_normalisation
+from .normalisation import find_normalisation, says_normalisation, warn_of_description
 from .sources import SUPERVISED, Source, timm_model, timm_network, weights_file
+from .stored_config import stored_style
 
 _DEPTHS = {
     (block is Bottleneck, blocks): depth for depth, (block, blocks) in ResNet.arch_settings.items()
@@ -48,6 +49,8 @@ def find_config(weights: str, config: str | None) -> Config:
         own = find_normalisation(weights, cfg.model.backbone)
         if not own.equals(Normalisation()):
             cfg.model.data_preprocessor = own.numbers
+    elif config is not None:
+        warn_of_description(cfg, weights)
     return cfg
 
 
@@ -144,6 +147,8 @@ def read_architecture(trunk: Mapping[str, Tensor], file: str | Path, remedy: str
         width = trunk[key].shape[:1].numel() if key in trunk else _USUAL_WIDTH
         if width != _USUAL_WIDTH:
             config[setting] = width
+    if (style := stored_style(Path(file))) != "pytorch":
+        config["style"] = style
     return config
 
 
