@@ -29,9 +29,9 @@ _RESNET = frozenset({"conv1.weight", "layer1.0.conv1.weight"})
 _TRUNK = re.compile(r"(conv1|bn1|layer\d+)\.")
 _HEAD = re.compile(r"(fc|(aux_)?heads?(_dist)?|last_linear|classif(ier)?)\.(\w+\.)*\w+$")
 """Classifiers of torchvision's and timm's networks, and MoCo's projector in their place."""
-_DECODER = re.compile(r"mask_token$|decoder(_\w+)?(\.|$)")
-"""What MAE, SimMIM and their relatives have next to an encoder."""
-_AVERAGED = {"ema", "teacher", "average", "averaged", "swa"}
+_DECODER = re.compile(r"(mask_token|masked_embed)$|decoder(_\w+)?(\.|$)")
+"""What MAE, SimMIM, iBOT and their relatives have next to an encoder."""
+_AVERAGED = {"ema", "teacher", "avg", "average", "averaged", "swa"}
 _COPIES = {"k", "key", "momentum", "target", "current"}
 """Words in the prefixes of momentum copies, and of the weights that Lightning averages."""
 _SWAPPED = "ema_state_dict."
@@ -124,9 +124,11 @@ def _choose(
             rivals.append(each)
     if rivals:
         names = ", ".join(repr(above + each) for each in (prefix, *rivals))
+        remedy = "save the one that you need alone with torch.save"
+        if part.keys() >= _RESNET:
+            remedy = "choose one with `convert --prefix`"
         raise UserValueError(
-            f"{path} holds several networks with the same names: {names}; choose one with "
-            "`convert --prefix`."
+            f"{path} holds several networks with the same names: {names}; {remedy}."
         )
     return StoredNetwork(above + prefix, tuple(above + each for each in others), tensors, heads)
 

@@ -187,6 +187,19 @@ def test_the_wanted_shapes_decide_between_networks(trunk, tmp_path):
         assert_is(found.tensors, wanted)
 
 
+def test_an_average_is_found_by_a_short_word(trunk, tmp_path):
+    file = published.save({"model": trunk, "model_avg": other(trunk)}, tmp_path / "w.pth")
+    assert find_network(file, trunk).prefix == "model_avg."
+
+
+def test_of_two_networks_that_are_no_resnets_one_is_to_be_saved_alone(tmp_path):
+    wanted = {"blocks.0.norm1.weight": torch.ones(2)}
+    content = {"a": wanted, "b": {"blocks.0.norm1.weight": torch.zeros(2)}}
+    file = published.save(content, tmp_path / "w.pth")
+    with pytest.raises(ValueError, match=r"'a\.', 'b\.'; save the one that you need alone with to"):
+        find_network(file, wanted)
+
+
 @pytest.mark.parametrize("reader", [name for name in READERS if name != "convert"])
 def test_a_teacher_that_is_another_network_is_no_average(reader, trunk, tmp_path):
     """As in mmrazor's distillation of a ResNet-50 from a ResNet-101."""
