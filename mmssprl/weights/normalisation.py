@@ -110,7 +110,7 @@ def _say_other_numbers(own: Normalisation, name: str, file: str) -> None:
         if other is not None and not other.equals(own):
             say_once(
                 f"{file} does not say how its images were normalised: by {own} of {own.source} "
-                f"here. Give timm/{tagged}:{file} for {other}."
+                f"here. Another tag, such as timm/{tagged}:{file}, takes {other}."
             )
             return
 

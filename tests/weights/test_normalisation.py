@@ -272,7 +272,7 @@ def test_a_file_without_numbers_names_others_of_its_network(
         f"timm/{name}:{tmp_path / 'w.pth'}", {"type": "TimmBackbone", "model_name": name}
     )
     assert len(said) == num_said
-    assert not said or f"Give timm/{name}.dino:{tmp_path / 'w.pth'} for mean 123.7" in said[0]
+    assert not said or f"such as timm/{name}.dino:{tmp_path / 'w.pth'}, takes mean 123.7" in said[0]
 
 
 @pytest.mark.parametrize(("style", "num_said"), [("pytorch", 1), ("caffe", 0)])
