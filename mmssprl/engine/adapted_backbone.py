@@ -31,6 +31,7 @@ from ..weights import (
 )
 from ..weights.checkpoint_file import read_state
 from ..weights.description import channels_of
+from ..weights.pooled import refusal
 
 TORCHVISION_FIELDS = {
     "stem_channels": 64,
@@ -157,8 +158,14 @@ def _use_in_classifier(cfg: Config, backbone: Mapping[str, Any]) -> None:
     built = build_for_config(cfg)
     built.eval()  # not chained: mmpretrain's train() returns None
     px = getattr(built, "fixed_px", None) or _PROBE_PX
+    images = torch.zeros(1, 3, px, px)
+    if "network" in backbone and (reason := refusal(built, images)):
+        raise UserValueError(
+            f"the network must take float32 images {tuple(images.shape)}, but "
+            f"{backbone['network']} raises {reason}; correct its function."
+        )
     with torch.inference_mode():
-        features = pool(built(torch.zeros(1, 3, px, px)))  # (1, C)
+        features = pool(built(images))  # (1, C)
     cfg.model.head.in_channels = features.shape[1]
 
 

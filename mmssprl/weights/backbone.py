@@ -25,6 +25,7 @@ from .checkpoint_file import check_fit, read_state
 from .checkpoint_prefixes import find_network, read_backbone, require_finite
 from .description import find_description, read_description
 from .downloads import supervised_state, timm_state
+from .names import is_of_detectron2
 from .normalisation import find_normalisation, says_normalisation, warn_of_description
 from .sources import SUPERVISED, Source, timm_model, timm_network, weights_file
 from .stored_config import stored_style
@@ -96,9 +97,12 @@ def _config_of_file(path: Path) -> Config:
     network = find_network(path)
     remedy = "give the config of their training by --config."
     backbone = read_architecture(network.tensors, path, remedy)
+    more = ""
+    if is_of_detectron2(state):
+        more = " detectron2's own networks have BGR images, other numbers and style 'caffe'."
     print_log(
         f"{path} has no description {path.stem}.json: read as a ResNet-{backbone['depth']} for "
-        "8-bit RGB images; give --config if that is wrong."
+        f"8-bit RGB images; give --config if that is wrong.{more}"
     )
     return Config({"model": {"backbone": backbone}})
 

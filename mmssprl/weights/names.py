@@ -47,10 +47,15 @@ _OF_SEQUENTIAL = {"0": "conv1", "1": "bn1", **{str(3 + i): f"layer{i}" for i in 
 """Indices in ``nn.Sequential(*resnet.children())``, as in lightly's files -> our names."""
 
 
+def is_of_detectron2(state: Iterable[str]) -> bool:
+    """Whether a tensor has detectron2's name, under any prefix."""
+    return any(key.endswith(_DETECTRON2_STEM) for key in state)
+
+
 def to_torchvision(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Rename ResNets in wrappers, of detectron2 and in ``nn.Sequential``, under any prefix."""
     named = {WRAPPERS.sub("", key): value for key, value in state.items()}
-    if any(key.endswith(_DETECTRON2_STEM) for key in named):
+    if is_of_detectron2(named):
         return {_from_detectron2(key): value for key, value in named.items()}
 
     found = (re.fullmatch(r"(.*\.|)4\.0\.conv1\.weight", key) for key in named)

@@ -282,11 +282,18 @@ def test_parts_that_a_function_has_frozen_are_a_row(name, frozen, tmp_path):
     assert rows.get("frozen", (None,))[0] == frozen
 
 
-def test_a_network_that_its_function_creates_once_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("name", "match"),
+    [
+        ("created_once", "created_once must return a new network at each call"),
+        ("half", r"\(1, 3, 224, 224\), but .*:half raises RuntimeError: .*; correct its function"),
+    ],
+)
+def test_a_network_that_cannot_be_trained_is_refused(name, match, tmp_path):
     data = find_labels(write_class_folders(tmp_path / "data", per_class=4), "classify")
     options = FinetuneOptions(image_px=32)
-    with pytest.raises(ValueError, match="created_once must return a new network at each call"):
-        finetune_config("helpers.models.odd_nets:created_once", data, "classify", options)
+    with pytest.raises(ValueError, match=match):
+        finetune_config(f"helpers.models.odd_nets:{name}", data, "classify", options)
 
 
 @pytest.mark.parametrize(("asked", "expected"), [(None, 160), (144, 144)])

@@ -108,7 +108,9 @@ def test_every_command_reads_the_same_backbone(name, trunk, tmp_path, capsys):
     cfg = find_config(str(file), None)
     assert cfg.model.backbone == RESNET
     assert_is(load_network(str(file), cfg, seed=9).state_dict(), trunk)
-    printed = [line for line in capsys.readouterr().out.splitlines() if "read from" in line]
+    out = capsys.readouterr().out
+    assert ("detectron2's own networks have BGR" in out) == (name == "detectron2")
+    printed = [line for line in out.splitlines() if "read from" in line]
     chosen = f"{prefix!r} (not {', '.join(map(repr, others))})"
     line = f"{file}: weights read from {chosen}; `convert --prefix` chooses another."
     assert printed == ([line] if others else [])
