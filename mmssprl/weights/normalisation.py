@@ -79,9 +79,10 @@ def find_normalisation(weights: str, backbone: Mapping[str, Any]) -> Normalisati
 
     if kind == "TimmBackbone":
         return _of_timm(name, source.file)
-    if kind == "ModuleBackbone":
-        return of_module(ModuleBackbone(backbone["network"]).inner, backbone["network"])
     own = None
+    if kind == "ModuleBackbone":
+        own = _recorded(file) if source.file else None
+        return own or of_module(ModuleBackbone(backbone["network"]).inner, backbone["network"])
     if kind == "ResNet" and source.file:
         own = _recorded(file, f"resnet{backbone['depth']}", f"a ResNet-{backbone['depth']}")
     return own or Normalisation()
@@ -115,15 +116,15 @@ def _say_other_numbers(own: Normalisation, name: str, file: str) -> None:
             return
 
 
-def _recorded(file: Path, name: str, read_as: str) -> Normalisation | None:
+def _recorded(file: Path, name: str = "", read_as: str = "") -> Normalisation | None:
     """Return the numbers that the hub or timm's training says of a file; None if they do not.
 
-    Warns of another network than timm's ``name``.
+    Warns of another network than timm's ``name``, if that is known.
     """
     found = find_hub_record(file) or training_record(file)
     if found is None:
         return None
-    if not _are_one(found.name, name):
+    if name and not _are_one(found.name, name):
         _warn_of_network(found.source, file, found.name, read_as)
     source = found.training or f"timm's {found.name}"
     records = (found.record, _published(found.name))

@@ -4,6 +4,7 @@ The text of a config is parsed, and no code in it is run.
 """
 
 import ast
+import functools
 import math
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
@@ -82,13 +83,13 @@ def takes_bgr(file: Path) -> bool:
 
 def stored_style(file: Path) -> str:
     """Return the style of the ResNet in the config inside a checkpoint; 'pytorch' if none."""
-    found = {str(own.get("style")) for own in _dicts(_config_text(file), ("backbone",))}
+    found = {str(own.get("style")) for own in _dicts(_said(file)[0], ("backbone",))}
     return "caffe" if found == {"caffe"} else "pytorch"
 
 
 def training_record(file: Path) -> HubRecord | None:
     """Return what timm's training script wrote into a checkpoint; None if it is of another one."""
-    options = dict.get(_content(file), "args")
+    _, options = _said(file)
     if not isinstance(options, Namespace) or not is_importable("timm"):
         return None
     import timm
@@ -136,27 +137,30 @@ def _kind(preprocessor: dict[str, Any]) -> str:
     return str(preprocessor.get("type")).rpartition(".")[2]
 
 
-def _content(file: Path) -> dict[Any, Any]:
-    """Return what a checkpoint holds; {} if it is no dict."""
-    content = None
+def _said(file: Path) -> tuple[str, Any]:
+    """Return the config and the options in a checkpoint; '' and None if it has none."""
+    return _read_said(file, file.stat().st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=4)
+def _read_said(file: Path, changed_ns: int) -> tuple[str, Any]:
+    content: Any = None
     if file.suffix != ".safetensors":  # holds nothing but tensors
         with suppress(UserError):  # who reads the weights reports it
             content = read_checkpoint(file, mmap=True)
-    return content if isinstance(content, dict) else {}
+    if not isinstance(content, dict):
+        return "", None
 
-
-def _config_text(file: Path) -> str:
-    """Return the config in a checkpoint; '' if it has none."""
-    meta = dict.get(_content(file), "meta")
+    meta = dict.get(content, "meta")
     texts = [meta.get(key) for key in ("cfg", "config")] if isinstance(meta, dict) else []
     text = next((each for each in texts if isinstance(each, str)), "")
-    return text if len(text) <= _LONGEST else ""
+    return text if len(text) <= _LONGEST else "", dict.get(content, "args")
 
 
 def _preprocessor(file: Path) -> dict[str, Any] | None:
     """Return the dict with three means and deviations in a checkpoint's config, if it is clear."""
     found = []
-    for own in _dicts(_config_text(file), _PREPROCESSORS):
+    for own in _dicts(_said(file)[0], _PREPROCESSORS):
         if _kind(own) in _OURS:
             own = {**_OUR_NUMBERS, **own}
         are_numbers = all(map(_are_colours, (own.get("mean"), own.get("std"))))

@@ -233,6 +233,12 @@ class TestHub:
         found = find_normalisation(f"timm/vit_small_patch16_224:{file}", self.BACKBONE)
         assert found.mean == pytest.approx((25.5, 51.0, 76.5))
 
+    def test_a_file_for_a_network_of_a_function_has_its_numbers(self, tmp_path):
+        record = {"mean": [0.1, 0.2, 0.3], "std": [0.5, 0.5, 0.5]}
+        file = self.write(tmp_path / "a", architecture="resnet18", pretrained_cfg=record)
+        network = {"type": "ModuleBackbone", "network": "helpers.models.own_nets:one_map"}
+        assert find_normalisation(file, network).mean == pytest.approx((25.5, 51.0, 76.5))
+
     @pytest.mark.parametrize(
         ("name", "num_said"), [("resnetblur18", 1), ("resnet18", 0), ("tv_resnet18", 0)]
     )
