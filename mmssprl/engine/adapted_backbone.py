@@ -29,6 +29,7 @@ from ..weights import (
     start_state,
     take_normalisation,
 )
+from ..weights.backbone import is_of_caffe
 from ..weights.checkpoint_file import read_state
 from ..weights.description import channels_of
 from ..weights.pooled import refusal
@@ -81,6 +82,16 @@ def _fit(cfg: Config, path: str, describe: Callable[[], Config] | None) -> None:
 
     try:
         _check_fit(cfg, path, str(cfg.filename))
+        if _lacks_style(cfg, path):
+            text = (
+                f"warning: {path} is of a ResNet of style 'caffe', but is read with 'pytorch': its "
+                "strides are in other convolutions. Set model.backbone.style=caffe (--cfg-options)."
+            )
+            if describe is not None:
+                cfg.model.backbone.style = "caffe"
+                text = f"model.backbone has style 'caffe' now, because {path} has it."
+            if is_first_process():
+                print_log(text, logger="current")
         return
     except UserValueError as misfit:
         if describe is None:
@@ -109,6 +120,13 @@ def _fit(cfg: Config, path: str, describe: Callable[[], Config] | None) -> None:
             f"fit the backbone of {cfg.filename}.",
             logger="current",
         )
+
+
+def _lacks_style(cfg: Config, path: str) -> bool:
+    """Whether the weights are of a ResNet of style 'caffe', and the config has another style."""
+    backbone = cfg.model.backbone
+    is_resnet = str(backbone.type).rpartition(".")[2] == "ResNet"
+    return is_resnet and backbone.get("style") != "caffe" and is_of_caffe(path)
 
 
 def adapt_backbone(cfg: Config, backbone: Mapping[str, Any]) -> None:

@@ -28,7 +28,7 @@ from .downloads import supervised_state, timm_state
 from .names import is_of_detectron2
 from .normalisation import find_normalisation, says_normalisation, warn_of_description
 from .sources import SUPERVISED, Source, timm_model, timm_network, weights_file
-from .stored_config import stored_style
+from .stored_config import has_caffe_style
 
 _DEPTHS = {
     (block is Bottleneck, blocks): depth for depth, (block, blocks) in ResNet.arch_settings.items()
@@ -151,9 +151,24 @@ def read_architecture(trunk: Mapping[str, Tensor], file: str | Path, remedy: str
         width = trunk[key].shape[:1].numel() if key in trunk else _USUAL_WIDTH
         if width != _USUAL_WIDTH:
             config[setting] = width
-    if (style := stored_style(Path(file))) != "pytorch":
-        config["style"] = style
+    if has_caffe_style(Path(file)):
+        config["style"] = "caffe"
     return config
+
+
+def is_of_caffe(weights: str) -> bool:
+    """Whether the description of a file, or else the config in it, has a ResNet of style 'caffe'.
+
+    Its tensors have the same names and shapes, but its strides are in other convolutions.
+    """
+    file = Source.of(weights).file
+    if not file:
+        return False
+    path = weights_file(file)
+    description = find_description(path)
+    if description is None:
+        return has_caffe_style(path)
+    return bool(read_description(description).model.backbone.get("style") == "caffe")
 
 
 def build_backbone(cfg: Config, *, scope: str = "mmssprl") -> Any:

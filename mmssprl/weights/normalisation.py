@@ -30,7 +30,6 @@ from .stored_config import (
     WHITE,
     check_numbers,
     stored_normalisation,
-    stored_style,
     training_record,
 )
 
@@ -68,12 +67,6 @@ def find_normalisation(weights: str, backbone: Mapping[str, Any]) -> Normalisati
             if name and said and not _are_one(said, name):
                 _warn_of_network(description.name, file, said, f"timm/{name}")
             return Normalisation.of_config(described)._replace(source=description.name)
-        if kind == "ResNet" and stored_style(file) != backbone.get("style", "pytorch"):
-            say_once(
-                f"warning: the config in {file} has a ResNet of style 'caffe', with its strides in "
-                "other convolutions, but it is read with style 'pytorch'; set "
-                "model.backbone.style='caffe' in a config."
-            )
         if (stored := stored_normalisation(file)) is not None:
             return stored
 

@@ -81,10 +81,10 @@ def takes_bgr(file: Path) -> bool:
     return own is not None and not _has_shares(own) and _takes_bgr(own)
 
 
-def stored_style(file: Path) -> str:
-    """Return the style of the ResNet in the config inside a checkpoint; 'pytorch' if none."""
+def has_caffe_style(file: Path) -> bool:
+    """Whether the config in a checkpoint has a ResNet of style 'caffe', and no other one."""
     found = {str(own.get("style")) for own in _dicts(_said(file)[0], ("backbone",))}
-    return "caffe" if found == {"caffe"} else "pytorch"
+    return found == {"caffe"}
 
 
 def training_record(file: Path) -> HubRecord | None:

@@ -6,8 +6,10 @@ from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import MODELS, DefaultScope
 
 from mmssprl.config.shipped import shipped
-from mmssprl.engine.adapted_backbone import adapt_backbone, take_backbone
+from mmssprl.engine import adapted_backbone
+from mmssprl.engine.adapted_backbone import adapt_backbone, fit_backbone, take_backbone
 from mmssprl.pretraining.known_backbones import BACKBONES
+from mmssprl.weights import load_network
 
 
 def adapted(size, name, backbone):
@@ -92,3 +94,27 @@ def test_a_test_normalises_as_the_training_of_its_checkpoint(tmp_path):
     assert cfg.model.data_preprocessor.mean[0] == 123.675
     take_backbone(cfg, str(checkpoint))
     assert cfg.model.data_preprocessor.mean == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("style", "adapt", "expected", "line"),
+    [
+        ("caffe", True, "caffe", "model.backbone has style 'caffe' now, because "),
+        ("caffe", False, None, "is of a ResNet of style 'caffe', but is read with 'pytorch'"),
+        ("pytorch", True, None, None),
+    ],
+)
+def test_a_resnet_gets_the_style_of_its_weights(
+    style, adapt, expected, line, tmp_path, monkeypatch
+):
+    said = []
+    monkeypatch.setattr(adapted_backbone, "print_log", lambda text, logger: said.append(text))
+    backbone = {"type": "ResNet", "depth": 18, "base_channels": 8, "stem_channels": 8}
+    cfg = Config({"model": {"backbone": backbone}})
+    meta = {"cfg": Config({"model": {"backbone": {"style": style}}}).pretty_text}
+    content = {"meta": meta, "state_dict": load_network("random", cfg).state_dict()}
+    torch.save(content, tmp_path / "w.pth")
+    fit_backbone(cfg, str(tmp_path / "w.pth"), adapt=adapt)
+    assert cfg.model.backbone.get("style") == expected
+    assert len(said) == (line is not None)
+    assert not said or line in said[0]

@@ -279,14 +279,3 @@ def test_a_file_without_numbers_names_others_of_its_network(
     )
     assert len(said) == num_said
     assert not said or f"such as timm/{name}.dino:{tmp_path / 'w.pth'}, takes mean 123.7" in said[0]
-
-
-@pytest.mark.parametrize(("style", "num_said"), [("pytorch", 1), ("caffe", 0)])
-def test_another_style_of_the_resnet_is_a_warning(style, num_said, tmp_path, said, monkeypatch):
-    monkeypatch.setattr(normalisation, "say_once", said.append)
-    text = Config({"model": {"backbone": {"style": "caffe"}}}).pretty_text
-    torch.save({"meta": {"cfg": text}, "state_dict": {}}, tmp_path / "w.pth")
-    backbone = {"type": "ResNet", "depth": 18, "style": style}
-    find_normalisation(str(tmp_path / "w.pth"), backbone)
-    assert len(said) == num_said
-    assert not said or "has a ResNet of style 'caffe'" in said[0]

@@ -9,8 +9,8 @@ from mmengine.config import Config
 from mmssprl.pixels import IMAGENET_MEAN, IMAGENET_STD
 from mmssprl.weights import find_normalisation, stored_config
 from mmssprl.weights.stored_config import (
+    has_caffe_style,
     stored_normalisation,
-    stored_style,
     takes_bgr,
     training_record,
 )
@@ -166,19 +166,19 @@ def test_a_config_says_the_order_of_channels(preprocessor, is_bgr, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("backbones", "style"),
+    ("backbones", "is_caffes"),
     [
-        ([{"style": "caffe"}], "caffe"),
-        ([{"style": "pytorch"}], "pytorch"),
-        ([{}], "pytorch"),
-        ([{"style": "caffe"}, {"style": "pytorch"}], "pytorch"),
-        ([{"style": ["caffe"]}], "pytorch"),
-        ([], "pytorch"),
+        ([{"style": "caffe"}], True),
+        ([{"style": "pytorch"}], False),
+        ([{}], False),
+        ([{"style": "caffe"}, {"style": "pytorch"}], False),
+        ([{"style": ["caffe"]}], False),
+        ([], False),
     ],
 )
-def test_a_config_says_the_style_of_its_resnet(backbones, style, tmp_path):
+def test_a_config_says_the_style_of_its_resnet(backbones, is_caffes, tmp_path):
     parts = {f"part{i}": {"backbone": each} for i, each in enumerate(backbones)}
-    assert stored_style(save(Config({"model": parts}).pretty_text, tmp_path)) == style
+    assert has_caffe_style(save(Config({"model": parts}).pretty_text, tmp_path)) == is_caffes
 
 
 HALF = [0.5, 0.5, 0.5]
