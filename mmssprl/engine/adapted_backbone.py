@@ -28,11 +28,12 @@ from ..weights import (
     find_config,
     start_state,
     take_normalisation,
+    weights_file,
 )
-from ..weights.backbone import is_of_caffe
 from ..weights.checkpoint_file import read_state
 from ..weights.description import channels_of
 from ..weights.pooled import refusal
+from ..weights.stored_config import has_caffe_style
 
 TORCHVISION_FIELDS = {
     "stem_channels": 64,
@@ -45,6 +46,8 @@ TORCHVISION_FIELDS = {
 }
 _USUAL_FIELDS = {"strides": (1, 2, 2, 2), "dilations": (1, 1, 1, 1), **TORCHVISION_FIELDS}
 _RESNET_FIELDS = ("depth", *_USUAL_FIELDS)
+_HAS_STYLE = "layer1.0.conv3.weight"
+"""A tensor of ResNets with bottlenecks. The style of others has no effect."""
 _PROBE_PX = 224
 """Image size to find the number of features, of networks that name no other as the only one."""
 
@@ -82,16 +85,6 @@ def _fit(cfg: Config, path: str, describe: Callable[[], Config] | None) -> None:
 
     try:
         _check_fit(cfg, path, str(cfg.filename))
-        if _lacks_style(cfg, path):
-            text = (
-                f"warning: {path} is of a ResNet of style 'caffe', but is read with 'pytorch': its "
-                "strides are in other convolutions. Set model.backbone.style=caffe (--cfg-options)."
-            )
-            if describe is not None:
-                cfg.model.backbone.style = "caffe"
-                text = f"model.backbone has style 'caffe' now, because {path} has it."
-            if is_first_process():
-                print_log(text, logger="current")
         return
     except UserValueError as misfit:
         if describe is None:
@@ -120,13 +113,6 @@ def _fit(cfg: Config, path: str, describe: Callable[[], Config] | None) -> None:
             f"fit the backbone of {cfg.filename}.",
             logger="current",
         )
-
-
-def _lacks_style(cfg: Config, path: str) -> bool:
-    """Whether the weights are of a ResNet of style 'caffe', and the config has another style."""
-    backbone = cfg.model.backbone
-    is_resnet = str(backbone.type).rpartition(".")[2] == "ResNet"
-    return is_resnet and backbone.get("style") != "caffe" and is_of_caffe(path)
 
 
 def adapt_backbone(cfg: Config, backbone: Mapping[str, Any]) -> None:
@@ -197,6 +183,13 @@ def _check_fit(cfg: Config, path: str, owner: str) -> None:
         remedy="use a config with the backbone of the weights, put the JSON of their "
         "pre-training next to the file, or give other weights.",
     )
+    file = Source.of(path).file
+    is_other = file and cfg.model.backbone.get("style") != "caffe" and _HAS_STYLE in expected
+    if is_other and has_caffe_style(weights_file(file)):
+        raise UserValueError(
+            f"{path} is of a ResNet of style 'caffe', but the backbone of {owner} has its strides "
+            "in other convolutions; set model.backbone.style='caffe' (--cfg-options)."
+        )
 
 
 def build_for_config(cfg: Config) -> nn.Module:

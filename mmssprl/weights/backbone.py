@@ -156,21 +156,6 @@ def read_architecture(trunk: Mapping[str, Tensor], file: str | Path, remedy: str
     return config
 
 
-def is_of_caffe(weights: str) -> bool:
-    """Whether the description of a file, or else the config in it, has a ResNet of style 'caffe'.
-
-    Its tensors have the same names and shapes, but its strides are in other convolutions.
-    """
-    file = Source.of(weights).file
-    if not file:
-        return False
-    path = weights_file(file)
-    description = find_description(path)
-    if description is None:
-        return has_caffe_style(path)
-    return bool(read_description(description).model.backbone.get("style") == "caffe")
-
-
 def build_backbone(cfg: Config, *, scope: str = "mmssprl") -> Any:
     """Build ``cfg.model.backbone`` without its ``init_cfg``, in a registry's scope."""
     spec = cfg.model.backbone.to_dict()

@@ -29,8 +29,8 @@ _RESNET = frozenset({"conv1.weight", "layer1.0.conv1.weight"})
 _TRUNK = re.compile(r"(conv1|bn1|layer\d+)\.")
 _HEAD = re.compile(r"(fc|(aux_)?heads?(_dist)?|last_linear|classif(ier)?)\.(\w+\.)*\w+$")
 """Classifiers of torchvision's and timm's networks, and MoCo's projector in their place."""
-_DECODER = re.compile(r"(mask_token|masked_embed)$|decoder(_\w+)?(\.|$)")
-"""What MAE, SimMIM, iBOT and their relatives have next to an encoder."""
+_NO_BACKBONE = re.compile(rf"{_HEAD.pattern}|(mask_token|masked_embed)$|decoder(_\w+)?(\.|$)")
+"""Also what MAE, SimMIM, iBOT and their relatives have next to an encoder."""
 _AVERAGED = {"ema", "teacher", "avg", "average", "averaged", "swa"}
 _COPIES = {"k", "key", "momentum", "target", "current"}
 """Words in the prefixes of momentum copies, and of the weights that Lightning averages."""
@@ -124,9 +124,8 @@ def _choose(
             rivals.append(each)
     if rivals:
         names = ", ".join(repr(above + each) for each in (prefix, *rivals))
-        remedy = "save the one that you need alone with torch.save"
-        if part.keys() >= _RESNET:
-            remedy = "choose one with `convert --prefix`"
+        alone = "save the one that you need alone with torch.save"
+        remedy = "choose one with `convert --prefix`" if part.keys() >= _RESNET else alone
         raise UserValueError(
             f"{path} holds several networks with the same names: {names}; {remedy}."
         )
@@ -184,13 +183,11 @@ def _without_heads(
     # A custom network may use the names of DINO's authors: keep them if more of them fit.
     named = max(from_dino_authors(part), part, key=lambda each: len(wanted.keys() & each.keys()))
     is_resnet = part.keys() >= _RESNET
-
-    def is_of_backbone(key: str) -> bool:
-        if is_resnet:
-            return bool(_TRUNK.match(key))
-        return not (_HEAD.match(key) or _DECODER.match(key))
-
-    tensors = {k: v for k, v in named.items() if k in wanted or is_of_backbone(k)}
+    tensors = {
+        key: value
+        for key, value in named.items()
+        if key in wanted or (_TRUNK.match(key) if is_resnet else not _NO_BACKBONE.match(key))
+    }
     return tensors, {key: value for key, value in part.items() if key not in tensors}
 
 

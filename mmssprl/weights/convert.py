@@ -97,9 +97,7 @@ def convert_weights(
         remedy = "give the config that it was trained with."
     else:
         cfg = _config_of_file(file, backbone)
-        if takes_bgr(file) and _INPUT in tensors:
-            tensors = {**tensors, _INPUT: tensors[_INPUT].flip(1)}
-            print_log(f"{out.name}: the input channels of {_INPUT} are reversed, from BGR to RGB.")
+        tensors = _in_rgb(tensors, file)
         model = _build(backbone)
         misfit = f"{file} does not fit mmpretrain's ResNet-{backbone['depth']}"
         remedy = "download the file again, or pass one that holds a plain ResNet."
@@ -114,6 +112,14 @@ def convert_weights(
     kept = dict(Counter(map(_part, heads)))
     chosen = str(config or RELEASED_CONFIG) if is_whole else ""
     return ConvertReport(network, backbone, completed, kept, chosen, out)
+
+
+def _in_rgb(tensors: dict[str, Tensor], file: Path) -> dict[str, Tensor]:
+    """Reverse the first convolution of a ResNet for BGR images, and say so."""
+    if _INPUT not in tensors or not takes_bgr(file):
+        return tensors
+    print_log(f"{file.name}: the input channels of {_INPUT} are reversed, from BGR to RGB.")
+    return {**tensors, _INPUT: tensors[_INPUT].flip(1)}
 
 
 def _config_of_file(file: Path, backbone: dict[str, Any]) -> Config:

@@ -16,7 +16,7 @@ from .._dependencies import is_importable
 from ..errors import UserError, UserValueError
 from ..pixels import IMAGENET_MEAN, IMAGENET_STD, Normalisation
 from .checkpoint_file import read_checkpoint, say_once
-from .description import HubRecord
+from .description import HubRecord, find_description, read_description
 
 _PREPROCESSORS = ("data_preprocessor", "img_norm_cfg")
 """Names of the dict in a config; the second one is of versions before mmengine."""
@@ -82,9 +82,15 @@ def takes_bgr(file: Path) -> bool:
 
 
 def has_caffe_style(file: Path) -> bool:
-    """Whether the config in a checkpoint has a ResNet of style 'caffe', and no other one."""
-    found = {str(own.get("style")) for own in _dicts(_said(file)[0], ("backbone",))}
-    return found == {"caffe"}
+    """Whether the description of a ResNet, or else the config in its file, has style 'caffe'.
+
+    Its tensors have the same names and shapes, but its strides are in other convolutions.
+    """
+    description = find_description(file)
+    if description is not None:
+        return bool(read_description(description).model.backbone.get("style") == "caffe")
+    styles = {str(own.get("style")) for own in _dicts(_said(file)[0], ("backbone",))}
+    return styles == {"caffe"}
 
 
 def training_record(file: Path) -> HubRecord | None:
