@@ -60,9 +60,9 @@ class ModuleBackbone(HiddenModule):
                 f"image, but the output of {self.model_name} is a {type(last).__name__}{shape}; "
                 "give a module that returns one."
             )
-        # The images come last: an exported graph would take square ones only.
-        is_square = last.dim() == 4 and last.shape[1] == last.shape[2] != last.shape[3]
-        if is_square and images.shape[-2] == images.shape[-1]:
+        # The images are compared last: an exported graph would take square ones only.
+        has_them_last = last.dim() == 4 and last.shape[1] == last.shape[2] != last.shape[3]
+        if has_them_last and images.shape[-2] == images.shape[-1]:
             raise UserValueError(
                 "the backbone must return a map (N, C, h, w), but for square images "
                 f"{self.model_name} gives {tuple(last.shape)}, with the features last; return "
