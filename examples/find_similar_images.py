@@ -32,7 +32,8 @@ def feature_of(path: Path) -> torch.Tensor:
 
 
 sought = feature_of(query)
-files = [path for path in sorted(folder.rglob("*")) if path.suffix in (".jpg", ".jpeg", ".png")]
+suffixes = (".jpg", ".jpeg", ".png")
+files = [path for path in sorted(folder.rglob("*")) if path.suffix.lower() in suffixes]
 found = [(float(feature_of(path) @ sought), path) for path in files if path != query]
 for cosine, path in sorted(found, reverse=True)[:5]:
     print(f"{cosine:.3f}  {path}")

@@ -59,6 +59,8 @@ def _checked(function: Callable[..., Any], name: str) -> Callable[..., Any]:
                 kinds = inspect.formatannotation(hint)
                 if "FeatureBackbone" in kinds and hasattr(value, "state_dict"):
                     got += "; wrap it in mmssprl.features.FeatureBackbone"
+                elif word == "backbone":
+                    got += "; name a function of a file that returns it: 'my_net:function'"
                 raise TypeError(f"{word} must be {kinds}, but got {got}.")
         return function(*given.args, **given.kwargs)
 

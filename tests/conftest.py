@@ -69,8 +69,6 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # The longest first, or one of two workers would end with it alone.
-    items.sort(key=lambda item: not item.path.match("end_to_end/test_transfer.py"))
     reasons = {} if HAS_GPU else {"gpu": "needs a CUDA device"}
     missing = [name for name in ("mmdet", "mmseg") if importlib.util.find_spec(name) is None]
     if missing:

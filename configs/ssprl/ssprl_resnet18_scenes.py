@@ -3,10 +3,10 @@
     python -m mmssprl scenes data/scenes --num-train 1200 --num-val 600 --image-px 96
     python tools/train.py configs/ssprl/ssprl_resnet18_scenes.py
 
-`make demo` compares this with SwAV for the same number of epochs and batches, after one epoch of
-warm-up. Views and network are small. AdamW replaces LARC, which needs thousands of steps to leave
-ln K. All views are gray: the colours of the sample data are the easiest feature to agree on, but
-they are unrelated to its categories.
+`make demo` compares this with SwAV for equal time, after one epoch of warm-up. Views and network
+are small. AdamW replaces LARC, which needs thousands of steps to leave ln K. All views are gray:
+the colours of the sample data are the easiest feature to agree on, but they are unrelated to its
+categories.
 Hardware: one CPU core.
 """
 

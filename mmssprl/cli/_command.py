@@ -102,7 +102,8 @@ class OfWeights(Command):
     weights: str = argument(WEIGHTS, sources.check_weights)
     config: str | None = optional(CONFIG_OF_WEIGHTS, check_config)
     image_px: int | None = option(
-        "side of the centre crop", chosen="the image views of the config, or 224"
+        "side of the centre crop",
+        chosen="the image views of the training, a network's only size, or 224",
     )
 
 

@@ -12,9 +12,9 @@ def hooks_of(cfg: Config) -> Sequence[Any]:
     return found
 
 
-def is_named(hook: Any, name: str) -> bool:
-    """Whether a hook is of this class, as ``Name`` or ``scope.Name``; False for a wrong value."""
-    kind = hook.get("type") if isinstance(hook, Mapping) else None
+def is_named(part: Any, name: str) -> bool:
+    """Whether a part is of this class, as ``Name`` or ``scope.Name``; False for a wrong value."""
+    kind = part.get("type") if isinstance(part, Mapping) else None
     full_name = kind if isinstance(kind, str) else getattr(kind, "__name__", "")
     return full_name.rpartition(".")[2] == name
 

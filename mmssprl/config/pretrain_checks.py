@@ -15,14 +15,28 @@ from .reading import refuse
 
 
 def require_pretrain_hook(cfg: Config) -> None:
-    """Refuse a pre-training config if its ``custom_hooks`` replaced the hooks of its base."""
-    if pretraining_class(cfg) is not None and not any(map(_is_pretrain_hook, hooks_of(cfg))):
+    """Refuse a pre-training config if its ``custom_hooks`` replaced the hooks of its base.
+
+    A config of mmpretrain never had them; some of its classes have the names of ours.
+    """
+    method = pretraining_class(cfg)
+    if method is None or any(map(_is_pretrain_hook, hooks_of(cfg))):
+        return
+
+    scope = cfg.get("default_scope") or "mmssprl"
+    if scope != "mmssprl":
         reason = (
-            "pre-training needs PretrainHook, but this list has none. Build on "
-            "configs/_base_/default_runtime.py, and add dict(type='PretrainHook'), "
-            "dict(type='MonitorHook') to a list of yours, which replaces the list of a _base_."
+            f"{method.__name__} is a class of mmssprl, too, and default_scope is {scope}. "
+            "docs/from_openmmlab.md says how to translate the config; "
+            f"type='{scope}.{method.__name__}' trains the class of {scope} as it is."
         )
-        refuse(cfg, "custom_hooks", reason)
+        refuse(cfg, "model.type", reason)
+    reason = (
+        "pre-training needs PretrainHook, but this list has none. Build on "
+        "configs/_base_/default_runtime.py, and add dict(type='PretrainHook'), "
+        "dict(type='MonitorHook') to a list of yours, which replaces the list of a _base_."
+    )
+    refuse(cfg, "custom_hooks", reason)
 
 
 def _is_pretrain_hook(hook: Any) -> bool:

@@ -42,7 +42,14 @@ _OTHER_TOOLS = {
     ".* --(device|gpu|gpu-ids?|cuda|cpu)": "CUDA_VISIBLE_DEVICES=0 takes one GPU, = the CPU",
     "(pretrain|finetune|compare) --(amp|fp16|bf16)": "mixed precision is used on GPUs by default",
     "(pretrain|finetune) --resume PATH": "--resume takes no path; it resumes the run in --work-dir",
-    r"weights (imagenet|in1k|torchvision|pretrained)[\w-]*": "write supervised",
+    "train --(epochs|max-epochs)": (
+        "use --cfg-options train_cfg.max_epochs=N; a warning names the schedule's numbers"
+    ),
+    "train --(lr|learning-rate)": "use --cfg-options optim_wrapper.optimizer.lr=X",
+    "train --batch-size": "use --cfg-options train_dataloader.batch_size=N",
+    "train --gpus": "use bash tools/dist_train.sh CONFIG N",
+    r"(weights|teacher) (dinov[23]|vit_)[\w-]*": "write timm/NAME, see docs/photographs.md",
+    r"(weights|teacher) (imagenet|in1k|torchvision|pretrained)[\w-]*": "write supervised",
     "weights (none|scratch|rand|false)": "write random",
 }
 

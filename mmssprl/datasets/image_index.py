@@ -3,7 +3,7 @@
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from mmengine.logging import print_log
@@ -17,6 +17,12 @@ IMAGE_SUFFIXES = (
     *(".ppm", ".pgm", *([".avif"] if "AVIF" in FORMATS else [])),
 )
 """Suffixes of image files, in lower case."""
+
+UNREAD_SUFFIXES = (
+    *(".heic", ".heif", ".jp2", ".jxl", ".psd", ".tga", ".exr", ".dcm"),
+    *(".dng", ".cr2", ".cr3", ".nef", ".arw"),
+)
+"""Suffixes of images in other formats, in lower case."""
 
 TAR_SUFFIX = ".tar"
 
@@ -73,7 +79,7 @@ def search_images(folder: str, suffixes: tuple[str, ...] = IMAGE_SUFFIXES) -> Im
         for name in names:
             if name.lower().endswith(suffixes):
                 images.append(below + name)
-            elif name.endswith(TAR_SUFFIX):
+            elif name.lower().endswith(TAR_SUFFIX):
                 tars.append(below + name)
             else:
                 skipped[kind_of(name)] += 1
@@ -99,3 +105,14 @@ def search_images(folder: str, suffixes: tuple[str, ...] = IMAGE_SUFFIXES) -> Im
 def kind_of(name: str) -> str:
     """Return the suffix of a file in lower case, such as ".heic"."""
     return os.path.splitext(name)[1].lower() or "without suffix"
+
+
+def unread_line(skipped: Mapping[str, int]) -> str:
+    """Return a line about images in ``UNREAD_SUFFIXES``, or "", given other files by kind."""
+    unread = {kind: num for kind, num in skipped.items() if kind in UNREAD_SUFFIXES}
+    if not unread:
+        return ""
+    return (
+        f"left out: {counted(sum(unread.values()), 'image')} of formats that are not read "
+        f"({', '.join(sorted(unread))}); convert to JPEG or PNG."
+    )

@@ -65,11 +65,18 @@ class ImageReadError(UserValueError):
 
 def stored_size(image: Image.Image) -> tuple[tuple[int, int], int]:
     """Return width and height (px) of the stored pixels, and the EXIF orientation, 1 to 8."""
-    orientation = image.getexif().get(_ORIENTATION, 1)
+    orientation = _orientation(image)
     # Pillow gives the size of a TIFF as it is shown.
     is_shown = image.format == "TIFF" and orientation in _SIDEWAYS
     width, height = image.size
     return ((height, width) if is_shown else (width, height)), orientation
+
+
+def _orientation(image: Image.Image) -> int:
+    """Return the EXIF orientation, 1 without one or with EXIF that is damaged."""
+    with contextlib.suppress(SyntaxError):
+        return image.getexif().get(_ORIENTATION, 1)
+    return 1
 
 
 def read_image(path: str | Path) -> Tensor:
@@ -131,7 +138,9 @@ def open_image(source: str | Path | bytes, path: str | Path = "") -> Iterator[Im
             try:
                 image = Image.open(file, formats=FORMATS)
             except UnidentifiedImageError as error:  # its own text names the stream
-                raise ValueError("it is in no supported image format") from error
+                raise ValueError(
+                    "it is in no supported image format, or a TIFF that needs channels"
+                ) from error
             check_pixels(*image.size)
             yield image
 
@@ -186,7 +195,8 @@ def dark_warning(dark: Sequence[str], num_images: int) -> str:
 def _decode_with_pil(data: bytes, path: str | Path) -> Tensor:
     image: Image.Image
     with open_image(data, path) as image:
-        ImageOps.exif_transpose(image, in_place=True)
+        if _orientation(image) != 1:
+            ImageOps.exif_transpose(image, in_place=True)
         if image.mode.startswith(("I", "F")):  # convert("RGB") would clip 16-bit gray at 255
             image = Image.fromarray(_upper_bits(image))
         elif "transparency" in image.info:  # PIL warns when converting directly to RGB

@@ -144,7 +144,7 @@ class UnlabeledImages(BaseDataset):
         self.skipped += index.skipped
         if not index.tars:
             return index.names
-        shards = {tar.removesuffix(TAR_SUFFIX): os.path.join(source, tar) for tar in index.tars}
+        shards = {tar[: -len(TAR_SUFFIX)]: os.path.join(source, tar) for tar in index.tars}
         return self._index_tars({f"{name}/": path for name, path in shards.items()})
 
     def get_data_info(self, idx: int) -> dict:

@@ -47,7 +47,8 @@ class CompareOptions(JobsOptions):
     )
     reference: str = option("row that the others are compared with", default="ssprl")
     tune: bool = switch(
-        "choose each learning rate of x 1/3, 1 and 3 on a fifth of the training images first"
+        "choose each learning rate of x 1/3, 1 and 3 first, by a fifth of the training images, "
+        "which is held out"
     )
     work_dir: str | None = option("folder of the runs", chosen="work_dirs/compare_<size>")
     dry_run: bool = switch("list the runs with known paces; train and write nothing")

@@ -117,7 +117,8 @@ class FeatureBackbone(nn.Module):
         if found.ndim != 4:
             raise UserValueError(
                 "weights must be of a backbone that gives a feature map, but this one gives a "
-                f"vector of {found.shape[1]} features; use another, such as a ResNet."
+                f"vector of {found.shape[1]} features; use a network without pooling and "
+                "classifier (of timm: num_classes=0, global_pool=''), or another, such as a ResNet."
             )
         return found
 

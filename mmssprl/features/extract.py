@@ -24,6 +24,7 @@ from ..console.quiet import say
 from ..datasets import UnlabeledImages
 from ..datasets.channel_images import read_as
 from ..datasets.image_identity import identity_of, stamp_of
+from ..datasets.image_index import unread_line
 from ..datasets.image_reading import ImageReadError, read_file
 from ..datasets.loader_processes import explain_timeout, prepare_loaders
 from ..errors import UserTypeError, UserValueError, called
@@ -33,7 +34,7 @@ from ..system.stopping import signals
 from .backbone import FeatureBackbone, borrowed, explain_size, load_backbone
 from .crops import Crops
 
-ImageSource = str | Path | Sequence[str | Path] | UnlabeledImages
+ImageSource = str | Path | Iterable[str | Path] | UnlabeledImages
 Weights = str | Path | FeatureBackbone  # as for ``load_backbone``, or its result
 _ARCHIVES = (".tar", ".gz", ".tgz", ".bz2", ".xz", ".zip")
 _LEAST_FOR_WORKERS = 256
@@ -58,6 +59,8 @@ class Images:
         self.root = Path()
         self._pixels = Pixels.build(like)
         self._dataset: UnlabeledImages | None = None
+        self.left_out = ""
+        """A line about images in formats that are not read, or ""."""
         if isinstance(source, str | Path):
             path = check_images(source, argument)
             if path.is_file() and not path.name.lower().endswith(_ARCHIVES):
@@ -71,9 +74,11 @@ class Images:
             self.root = Path(source.data_prefix["img_path"])
             self._dataset = source
             self.names = list(source.names)
+            self.left_out = unread_line(source.skipped)
             return
 
-        if not isinstance(source, Iterable) or not all(isinstance(x, str | Path) for x in source):
+        source = [*source] if isinstance(source, Iterable) else source  # such as of Path.glob
+        if not isinstance(source, list) or not all(isinstance(x, str | Path) for x in source):
             raise UserTypeError(
                 f"{argument} must be paths of images; for images in memory use load_backbone and "
                 "image_transform."

@@ -29,7 +29,7 @@ class FinetuneOptions:
         most=0.99,
     )
     share: float | None = option(
-        "share of the training images to train on, drawn by the seed: 10%, or 0.1",
+        "share of the training images to train on, drawn by the seed: 0.1; commands take 10%, too",
         chosen="all",
         above=0,
         most=1,

@@ -52,7 +52,8 @@ def predict(
     """Predict all images below a folder.
 
     Predictions are written as they come. If SIGINT, SIGTERM or an error stops it, the files are
-    whole, and unfinished.txt says how many images they hold. After a kill there are no rows.
+    whole, and unfinished.txt says how many images they hold. After a kill the rows are in a file
+    NAME.PID.part, without the last few.
 
     Args:
         run: Work dir of ``finetune``, for its newest checkpoint, or a checkpoint.
@@ -82,11 +83,13 @@ def predict(
     model = load_model(cfg, checkpoint)
     about = f"{task.name}, {len(task.classes)} classes, {len(names)} images, {checkpoint}"
     log(f"{about}, model read from {cfg.filename}")
+    if source.left_out:
+        log(source.left_out)
 
     drawn = {names[i] for i in spread(len(names), pictures)}
     in_scope = DefaultScope.overwrite_default_scope(cfg.default_scope)
     with quiet(), in_scope, torch.inference_mode(), signals.watched():
-        signals.note()
+        signals.note("stopping after this image")
         try:
             found = _Predictions(cfg, model, source, task, drawn, out / "pictures")
             written = _write(out, found, task)

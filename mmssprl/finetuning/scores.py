@@ -33,12 +33,20 @@ _SHEET_INCHES = 9.6
 
 @dataclass(frozen=True)
 class Outcome:
-    """Results of a fine-tuning."""
+    """Results of a fine-tuning.
 
-    scores: Scores  # of the validation images, after the last epoch
+    Attributes:
+        scores: Of the validation images, after the last epoch; ``scores.total`` has them in
+            percent by name, such as mAP or accuracy.
+        checkpoint: Of the last epoch.
+        files: With scores and pictures.
+        best: Epoch, score in percent and file of the best epoch; may be empty.
+    """
+
+    scores: Scores
     checkpoint: Path
-    files: list[Path]  # with scores and pictures
-    best: dict[str, Any]  # epoch, score in percent and file of the best epoch; may be empty
+    files: list[Path]
+    best: dict[str, Any]
 
 
 def score_run(config: Path) -> Outcome:

@@ -34,14 +34,14 @@ def finetune(
     """Train a task on labelled images, score it, and draw some predictions.
 
     Args:
-        weights: Backbone weights or a training checkpoint, 'random' or 'supervised'.
+        weights: As for ``load_backbone``.
         data: Folder of the labelled images, or its data.yaml or COCO .json.
         task: 'classify', 'detect' or 'segment'.
         work_dir: Folder of the run; None takes work_dirs/<task>_<name of ``data``>.
         log: Receives labels, recipe, forecast and progress, line by line.
 
     Returns:
-        The scores.
+        The scores of the validation images, the checkpoint, and the files.
 
     Raises:
         FileExistsError: The work dir of a new run holds files.

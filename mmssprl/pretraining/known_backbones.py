@@ -62,8 +62,15 @@ BACKBONES = {backbone.name: backbone for backbone in _KNOWN}
 def check_backbone_name(name: str) -> None:
     """Raise ValueError unless it is a key of ``BACKBONES``, timm/NAME or package.module:function.
 
-    Whether timm has the network, or the function works, is not looked at.
+    Whether timm has the network, or the function works, is not looked at. Other programs could not
+    import a function of ``__main__``, a notebook or a script, and so not read the weights.
     """
+    module, _, function = name.partition(":")
+    if module == "__main__":
+        raise UserValueError(
+            f"backbone must be a function that later commands can import, but got {name}; write it "
+            f"into a file of its own, such as my_net.py, and give my_net:{function}."
+        )
     if name in BACKBONES or timm_model(name) or ":" in name:
         return
     raise UserValueError(

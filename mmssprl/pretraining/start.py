@@ -51,7 +51,7 @@ def pretrain(
         log: Receives recipe, forecast and progress, line by line.
 
     Returns:
-        The backbone's weights; None after a dry run.
+        The file of the backbone's weights; None after a dry run.
 
     Raises:
         FileExistsError: The work dir of a new run holds files.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ..config.hooks import hook_value
+from ..config.hooks import hook_value, is_named
 from ..console.durations import format_hours
 from ..console.wording import ALONE, percent
 from ..engine.history import Record
@@ -174,9 +174,12 @@ def _uses_of_weights(
 
     found = []
     if is_worth and channels_of(run.cfg) == 3:
-        kinds = "COCO, VOC or YOLO, or a folder per class; other tasks are detect and segment"
+        others = "docs/your_network.md says how to detect and segment"
+        if is_named(run.cfg.model.backbone, "ResNet"):
+            others = "other tasks are detect and segment"
+        kinds = "COCO, VOC or YOLO, or a folder per class"
         tune = ["finetune", weights, labelled, "--task", "classify"]
-        found.append((f"Train on your own labels: {kinds}.", tune))
+        found.append((f"Train on your own labels: {kinds}; {others}.", tune))
     search = ["neighbors", weights, photograph, images, "--out", "neighbors.png"]
     found += [
         ("Score the frozen features.", ["probe", weights, "random", labelled]),

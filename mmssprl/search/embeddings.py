@@ -144,7 +144,7 @@ def embed(
             of paths. Weights of ``pretrain(channels=C)`` take images of C channels. For images in
             memory use ``load_backbone`` and ``image_transform``.
         config: Config with ``model.backbone``; None takes ``NAME.json`` next to the weights.
-        image_px: Side of the centre crop; None takes the config's image views, or 224.
+        image_px: Side of the centre crop; None takes the usual one of ``load_backbone``.
         batch_size: Images per batch; features do not depend on it.
         device: 'auto' (a GPU if there is one), 'cpu', 'cuda', 'cuda:1', ...
         progress: Whether to draw a progress bar at a terminal.
@@ -167,6 +167,8 @@ def embed_images(
     model: FeatureBackbone, images: Images, options: FeatureOptions, weights: Any = None
 ) -> Embeddings:
     """As ``embed``, with a loaded model; ``weights`` are named in ``about``."""
+    if images.left_out:
+        options.log(images.left_out)
     crops = Crops(model.image_px)
     batches = extract(model, images.load, images.names, crops, options, identify=images.identity)
     found = joined(batches)

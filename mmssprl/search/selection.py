@@ -3,6 +3,7 @@
 Legend: N images, C features.
 """
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -61,7 +62,8 @@ def select(
       as TypiClust (arXiv:2202.02794). ``cosine`` is the mean over its 20 nearest in the cluster.
     * 'outliers': the least dense images. ``cosine`` is the mean over the 20 nearest images.
     * 'duplicates': groups of images linked by cosines of at least ``above``, the largest group
-      first. In each the image with most pixels is kept; ``cosine`` is to the kept one.
+      first. In each the image with most pixels is kept, rather a file than a link to it;
+      ``cosine`` is to the kept one.
 
     Args:
         embeddings: Result of ``embed``, or its file.
@@ -165,14 +167,16 @@ def _duplicates(known: Embeddings, above: float) -> list[Selected]:
     # The crop is centred, so left + right is the image's width, and top + bottom its height.
     pixels = (known.boxes[:, 0] + known.boxes[:, 2]) * (known.boxes[:, 1] + known.boxes[:, 3])
 
+    def is_link(row: int) -> bool:
+        return os.path.islink(os.path.join(known.about.get("images", ""), known.names[row]))
+
     found = []
     several = np.flatnonzero(sizes > 1)
     for rank, label in enumerate(several[np.argsort(-sizes[several], kind="stable")], 1):
-        rows = np.flatnonzero(group == label)
-        largest = pixels[rows].argmax()
-        kept = rows[largest]
+        rows = np.flatnonzero(group == label).tolist()
+        # Of a file and a link to it, the link can go.
+        kept, *others = sorted(rows, key=lambda row: (-pixels[row], is_link(row)))
         found.append(Selected(known.names[kept], rank, 1.0))
-        others = np.delete(rows, largest)
         cosines = units[others] @ units[kept]
         for i in np.argsort(-cosines, kind="stable"):
             found.append(Selected(known.names[others[i]], rank, float(cosines[i]), keep=False))

@@ -20,6 +20,7 @@ SAVED = 75
 """Exit code of a stopped training that can resume: EX_TEMPFAIL of sysexits.h."""
 
 Signal = signal.Signals
+_SAVING = "saving after this step"
 _SIGNALS = (Signal.SIGINT, Signal.SIGTERM, Signal.SIGUSR1, Signal.SIGHUP, Signal.SIGXCPU)
 _REPEATED = (Signal.SIGHUP, Signal.SIGXCPU)
 _SAME_S = 1.0
@@ -66,6 +67,7 @@ class _Signals:
         self._time = 0.0
         self._is_noted = self._launches = self._is_watched = False
         self._heard = self._last_step = 0.0  # when the first signal came, and when a batch was done
+        self._doing = _SAVING
         self._advice: Callable[[], str] = str
         os.register_at_fork(after_in_child=self._shield)
 
@@ -110,14 +112,18 @@ class _Signals:
             signal.set_wakeup_fd(wakeup)
             os.write(writing, b"\0")  # ends the thread
 
-    def note(self, *, launches: bool = False, advice: Callable[[], str] = str) -> None:
+    def note(
+        self, doing: str = _SAVING, *, launches: bool = False, advice: Callable[[], str] = str
+    ) -> None:
         """From now on only note the first signal; pass it on if this one ``launches`` others.
 
-        ``advice`` returns how to resume, for the line of a process that is stuck.
+        ``doing`` is what the process does after it, and ``advice`` returns how to resume, for the
+        line of a process that is stuck.
         """
         if self._is_watched and not self._is_noted:
             # No call among these lines: Python handles a signal that comes meanwhile after them.
             self._is_noted = True
+            self._doing = doing
             self._launches = launches
             self._advice = advice
             self.number = self._early  # one that came in between
@@ -150,7 +156,7 @@ class _Signals:
             if self._launches:
                 for child in _children():
                     child.send_signal(number)
-            _announce(f"{name}: saving after this step; once more ends at once")
+            _announce(f"{name}: {self._doing}; once more ends at once")
         # A closed terminal and its shells each send SIGHUP, and SIGXCPU comes every second.
         elif number not in _REPEATED and time.monotonic() - self._time > _SAME_S:
             _announce(f"ended at once by {name}")

@@ -21,7 +21,7 @@ from ..system.outputs import prepare_output, whole_file
 from .backbone import build_model, read_architecture
 from .checkpoint_file import list_faults
 from .checkpoint_prefixes import StoredNetwork, find_network
-from .description import write_description
+from .description import find_description, read_description, write_description
 from .normalisation import find_normalisation
 from .stored_config import takes_bgr
 
@@ -123,7 +123,13 @@ def _in_rgb(tensors: dict[str, Tensor], file: Path) -> dict[str, Tensor]:
 
 
 def _config_of_file(file: Path, backbone: dict[str, Any]) -> Config:
-    """Return the config of a backbone, with the numbers that a checkpoint of ours has."""
+    """Return the config of a backbone, with the numbers and image size of a file of ours."""
+    description = find_description(file)
+    if description is not None:
+        described = read_description(description)
+        described.model.backbone = backbone
+        return described
+
     own = find_normalisation(str(file), backbone)
     pixels = {"pixels": own.pixels._asdict()} if own.pixels else {}
     preprocessor = {**own.numbers, **pixels}

@@ -19,13 +19,21 @@ from .targets import TARGETS
 
 @dataclass(frozen=True)
 class ExportReport:
-    """The written file, and how much its features of random images differ when read back."""
+    """The written file, and how much its features of random images differ when read back.
+
+    Attributes:
+        target: Format of the file.
+        file: Path of the file.
+        difference: Largest difference of the features, relative to the largest feature.
+        tolerance: Largest difference that is allowed.
+        normalisation: ``mean`` and ``std`` of the images that the network takes.
+    """
 
     target: str
     file: Path
-    difference: float  # relative to the largest feature, as the tolerance
+    difference: float
     tolerance: float
-    normalisation: Normalisation  # of the images that the network takes
+    normalisation: Normalisation
 
 
 def export_weights(
@@ -36,11 +44,21 @@ def export_weights(
     config: str | Path | None = None,
     overwrite: bool = False,
 ) -> ExportReport:
-    """Write a backbone to ``out`` in another package's format, a name of ``TARGETS``.
+    """Write a backbone in another package's format.
 
-    A temporary file is read back and its features of random images are compared first. The config
-    with ``model.backbone`` is by default the description next to the checkpoint. Raises ValueError,
-    and writes nothing, if the target cannot hold the backbone or its features differ.
+    A temporary file is read back, and its features of random images are compared first.
+
+    Args:
+        checkpoint: Backbone weights, or a training checkpoint.
+        target: 'pth', 'safetensors', 'onnx' or 'detectron2'.
+        out: File to write; None writes it next to the checkpoint, with its name.
+        config: Config with ``model.backbone``; None takes ``NAME.json`` next to the weights.
+        overwrite: Replace an existing file.
+
+    Raises:
+        ValueError: The target cannot hold the backbone, or its features differ. Nothing is written.
+        FileExistsError: ``out`` exists.
+        FileNotFoundError: A file does not exist.
     """
     if target not in TARGETS:
         raise UserValueError(f"the target must be one of {', '.join(TARGETS)}, but got {target!r}.")

@@ -123,6 +123,11 @@ def weights_file(weights: str | Path, name: str = "weights") -> Path:
 
     The last backbone comes before the best one, because copies of a folder have other times.
     """
+    if Source.of(weights).network:
+        raise UserValueError(
+            f"{name} must be a file or the folder of a run here, but {weights} names a network; "
+            "give the file of its weights."
+        )
     path = check_path(weights, name, file="a file", folder="the folder of a run")
     if not path.is_dir():
         return path

@@ -47,8 +47,8 @@ class Target:
 TARGETS = {
     "pth": Target(
         ".pth",
-        "a state dict; of ResNets with torchvision's names, which timm, mmpretrain, mmdet and "
-        "mmseg read too",
+        "a state dict with the network's names; a ResNet's are torchvision's, which timm, "
+        "mmpretrain, mmdet and mmseg read too",
         writer="state_files:write_pth",
         reader="state_files:read_state_file",
         is_described=True,

@@ -75,6 +75,7 @@ def test_help_imports_nothing_heavy():
         ("pretrain d --gpu 0", "CUDA_VISIBLE_DEVICES=0"),
         *((f"{name} --amp", "used on GPUs by default") for name in ("pretrain d", "finetune w")),
         ("pretrain d --resume run/epoch_3.pth", "takes no path"),
+        ("train c --epochs 3", "train_cfg.max_epochs"),
         ("embed w d o.npz --image-px 224x224", "the side of a square: 224"),
         ("select e --method dino", "'dino' & 'diverse', 'typical', 'outliers', 'duplicates'"),
     ],

@@ -63,7 +63,15 @@ def test_the_hooks_of_the_base_may_have_others_beside_them(model, hooks):
     require_pretrain_hook(Config({"model": {"type": model}, "custom_hooks": hooks}))
 
 
-def test_hooks_that_replace_the_ones_of_the_base_are_refused():
-    cfg = Config({"model": {"type": "SSPRL"}, "custom_hooks": [{"type": "EMAHook"}]})
-    with pytest.raises(ValueError, match=r"custom_hooks: .*runtime.py, .*'PretrainHook'"):
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({}, r"custom_hooks: .*runtime.py, .*'PretrainHook'"),
+        ({"default_scope": "mmpretrain"}, r"model.type: .*translate .*type='mmpretrain.MoCo'"),
+    ],
+)
+def test_hooks_that_replace_the_ones_of_the_base_are_refused(values, message):
+    hooks = [{"type": "EMAHook"}]
+    cfg = Config({"model": {"type": "MoCo"}, "custom_hooks": hooks, **values})
+    with pytest.raises(ValueError, match=message):
         require_pretrain_hook(cfg)

@@ -65,7 +65,13 @@ def test_a_folder_that_may_not_be_written_to_is_refused(place, monkeypatch):
 
 @pytest.mark.parametrize(
     ("word", "meant"),
-    [("imagenet.pth", None), ("IMAGENET1K_V2", "supervised"), ("None", "random")],
+    [
+        ("imagenet.pth", None),
+        ("dinov2.pth", None),
+        ("IMAGENET1K_V2", "supervised"),
+        ("None", "random"),
+        ("dinov2_vits14", "timm/NAME"),
+    ],
 )
 def test_words_of_other_tools_are_answered_unless_they_are_files(word, meant, place):
     message = f"^weights {word} is not known: write {meant}" if meant else f"there is no {word}"

@@ -10,7 +10,14 @@ from helpers.datasets.image_folders import build, turned
 from PIL import Image
 
 from mmssprl.datasets import image_reading
-from mmssprl.datasets.image_reading import FORMATS, ImageReadError, decode_image, read_image
+from mmssprl.datasets.image_reading import (
+    FORMATS,
+    ImageReadError,
+    decode_image,
+    open_image,
+    read_image,
+    stored_size,
+)
 
 # The corners differ, so that no orientation can pass for another.
 COLORS = np.array(
@@ -108,6 +115,14 @@ def test_exif_orientation_is_undone(tmp_path, format, orientation):
     options = {} if format == "JPEG" else {"lossless": True}
     got = read(tmp_path, encode(image, format, exif=exif, **options))
     assert largest_difference(got, BLOCKS) <= (6 if format == "JPEG" else 0)
+
+
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP"])
+def test_images_with_damaged_exif_are_read_as_stored(tmp_path, format):
+    data = encode(NOISE, format, exif=b"Exif\0\0no header")
+    assert read(tmp_path, data).shape == (*NOISE.size[::-1], 3)
+    with open_image(data) as image:
+        assert stored_size(image) == (NOISE.size, 1)
 
 
 @pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP", "BMP"])

@@ -60,6 +60,7 @@ def test_shards_give_the_samples_of_folders_of_their_names(tmp_path, warnings):
     shards = tmp_path / "data" / "train"
     for name in ("n02", "n01-2", "n01", "deep/n03"):
         make_tar(shards / f"{name}.tar", tmp_path / "images" / name, inside=True)
+    (shards / "n02.tar").rename(shards / "n02.TAR")
     (shards / "n04.tar.gz").write_bytes(b"")
     from_folder = build(tmp_path / "images", pipeline=[CROP])
     from_shards = build(tmp_path / "data", data_prefix="train", pipeline=[CROP])

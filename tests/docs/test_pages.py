@@ -1,3 +1,4 @@
+import ast
 import os
 import re
 import shlex
@@ -5,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 from helpers.features.probe_folders import write_coco, write_image
@@ -55,6 +57,26 @@ def test_every_command_on_a_page_is_understood(page):
         for word in words:
             if words[0] != "mim" and re.fullmatch(r"configs/.*\.py", word):
                 config_file(word)
+
+
+def names_of(code):
+    """Return what a block of Python takes from this package, as module:name."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("mmssprl"):
+            for alias in node.names:
+                yield f"{node.module}:{alias.name}"
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "mmssprl":
+            yield f"mmssprl:{node.attr}"
+
+
+def test_pages_take_names_from_the_package_that_are_there():
+    found = set()
+    for page in WRITTEN:
+        for language, code, *_ in blocks_of(page):
+            found |= {*names_of(code)} if language == "python" else set()
+    assert len(found) >= 20
+    for name in sorted(found):
+        resolve_name(name)
 
 
 def readme_lines():

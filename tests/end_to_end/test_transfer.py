@@ -12,7 +12,7 @@ from mmssprl.experiments.benchmark.start import Benchmark
 from mmssprl.experiments.execute import Jobs, execute_runs
 from mmssprl.experiments.options import BenchmarkOptions
 
-pytestmark = pytest.mark.full
+pytestmark = [pytest.mark.full, pytest.mark.slow]
 
 # A few steps on a few images use every part; the scores mean nothing.
 SHORT = """

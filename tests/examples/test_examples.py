@@ -20,7 +20,7 @@ def test_train_then_find_similar_images(tmp_path, monkeypatch, capsys):
     pixels = np.random.default_rng(0).integers(0, 256, (7, 12, 16, 3), dtype=np.uint8)
     pixels[1] = pixels[0] ^ 1  # alike
     for i, image in enumerate(pixels):
-        Image.fromarray(image).resize((160, 120)).save(photos / f"{i:02}.jpg")
+        Image.fromarray(image).resize((160, 120)).save(photos / f"{i:02}.JPG")
     text = (ROOT / "examples/train_on_a_folder.py").read_text()
     for many, few in (("range(10)", "range(1)"), ("batch_size=32", "batch_size=4")):
         assert text.count(many) == 1
@@ -35,8 +35,8 @@ def test_train_then_find_similar_images(tmp_path, monkeypatch, capsys):
     assert names == {name for name in resnet18().state_dict() if not name.startswith("fc.")}
 
     similar = str(ROOT / "examples/find_similar_images.py")
-    found = run(similar, weights, photos, photos / "00.jpg")
+    found = run(similar, weights, photos, photos / "00.JPG")
     assert len(found) == 5
     cosine, path = found[0].split()
-    assert Path(path) == photos / "01.jpg"
+    assert Path(path) == photos / "01.JPG"
     assert float(cosine) > 0.99

@@ -101,12 +101,22 @@ def test_no_file_says_that_a_whole_prediction_is_unfinished(start, kind):
     assert "01.png" in (out / "bad_images.txt").read_text()
 
 
+def test_images_of_formats_that_are_not_read_are_counted(start, tmp_path):
+    (tmp_path / "photos").mkdir()
+    for name in ("a.HEIC", "b.heic", "c.dcm", "d.txt"):
+        (tmp_path / "photos" / name).touch()
+    start("classify", Model())
+    line = "left out: 3 images of formats that are not read (.dcm, .heic); convert to JPEG or PNG."
+    assert start.printed[1:] == [line]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("kind", TASKS_WITH_PREDICTIONS)
-def test_a_stopped_prediction_keeps_what_it_has_done(start, kind, number, tmp_path):
+def test_a_stopped_prediction_keeps_what_it_has_done(start, kind, number, tmp_path, capfd):
     model = Model(2, lambda: os.kill(os.getpid(), number))
     with pytest.raises(Interrupted, match=number.name):
         start(kind, model)
+    assert f"{number.name}: stopping after this image; once more ends" in capfd.readouterr().err
     out = tmp_path / "out"
     assert num_in(out) == model.num_called == 3  # the current image is finished
     assert (out / "unfinished.txt").read_text() == "3 of 6 images are predicted.\n"

@@ -130,6 +130,16 @@ class TestDetect:
         assert found.total == {"box AP": 0.0, "box AP50": 0.0, "box AP75": 0.0}
         assert found.per_class == [[None]] * 3  # mmdet gives none
 
+    def test_objects_have_the_keys_that_other_tools_require(self, task):
+        sample = detections([[0, 0, 10, 10]], [1], [0.9])
+        size, (thing,) = task.read(sample)
+        assert (size, thing["area"], thing["segmentation"]) == ((48, 40), 100, [])
+
+        sample.pred_instances.masks = torch.zeros(1, 40, 48, dtype=torch.bool)
+        sample.pred_instances.masks[0, :10, :7] = True
+        _, (thing,) = TASKS["detect"](CLASSES, masks=True).read(sample)
+        assert (thing["area"], thing["segmentation"]["size"]) == (70, [40, 48])
+
     def test_labels_are_left_of_what_was_found(self, task):
         sample = detections([[0, 0, 10, 10], [30, 20, 40, 30]], [0, 1], [0.9, 0.2])
         picture = np.full((40, 48, 3), 90, np.uint8)

@@ -101,6 +101,8 @@ def folder(tmp_path, monkeypatch, on_cpu):
         (lambda: mmssprl.pretrain("photos", epochs="3"), TypeError, "epochs int '3'"),
         (lambda: mmssprl.pretrain("photos", epochs=True), TypeError, "epochs int True"),
         (lambda: mmssprl.probe(torch.nn.Linear(1, 1), "d"), TypeError, "Linear FeatureBackbone"),
+        (lambda: mmssprl.pretrain("d", backbone=torch.nn.ReLU()), TypeError, "ReLU; my_net:"),
+        (lambda: mmssprl.pretrain("photos", backbone="__main__:f"), ValueError, "import my_net:f."),
         (lambda: mmssprl.embed("random", "photos", device="gpu"), ValueError, "device 'gpu'"),
         (lambda: mmssprl.report("other.pth"), ValueError, "run other.pth file folder"),
         (lambda: mmssprl.pretrain("photos", epochs=-1), ValueError, "epochs 1 -1"),

@@ -23,7 +23,7 @@ from mmssprl.drawing.style import SCALES
 from mmssprl.probing.probe_file import Probe, propose, read_probes
 from mmssprl.reporting.page import look_at_images
 from mmssprl.reporting.run import read_run
-from mmssprl.reporting.summary import console_lines, facts, verdict
+from mmssprl.reporting.summary import console_lines, facts, next_commands, verdict
 
 
 @pytest.fixture(scope="module")
@@ -185,6 +185,16 @@ def test_neighbours_are_those_of_the_command(trained):
         assert titles == ["query", *(f"{each.cosine:.3f}" for each in near)]
         names = [axes.texts[0].get_text()[-10:] for axes in row]
         assert names == [near[0].query[-10:], *(each.nearest[-10:] for each in near)]
+
+
+def test_only_resnets_are_offered_other_tasks(run):
+    (run / "probe.csv").unlink()
+    trained = read_run(run)
+    for kind, words in (("TimmBackbone", "your_network.md"), ("ResNet", "other tasks are detect")):
+        trained.cfg.model.backbone.type = kind
+        purpose, command = next_commands(trained, "photos", "photos/0.jpg")[0]
+        assert "--task classify" in command
+        assert words in purpose
 
 
 def test_the_commands_can_be_pasted(trained, page):

@@ -56,6 +56,7 @@ class TestFeatures:
 
     def test_of_a_list(self, model, paths, wanted):
         self.check(embed(model, paths[:3]), paths[:3], wanted[:3])
+        self.check(embed(model, iter(paths[:3])), paths[:3], wanted[:3])
 
     def test_of_one_image(self, model, photos, wanted):
         self.check(embed(model, photos / NAMES[1]), ["1.jpg"], wanted[1:2])
@@ -85,6 +86,12 @@ def test_unreadable_images_have_no_rows(config, photos, tmp_path):
         "random", photos, photos, embeddings=tmp_path / "out.npz", config=config, num=1
     )
     assert len(found) == len(NAMES) - 3
+
+
+def test_images_of_formats_that_are_not_read_are_counted(config, photos, capsys):
+    (photos / "a/4.heic").touch()
+    embed("random", photos, config=config)
+    assert "left out: 1 image of formats that are not read (.heic)" in capsys.readouterr().out
 
 
 def test_images_of_which_none_is_readable(config, tmp_path):

@@ -1,5 +1,6 @@
 import csv
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -105,6 +106,13 @@ def test_chains_of_duplicates_are_groups_of_which_the_largest_image_is_kept():
     assert sorted(shown[:3]) == [(1, "0", False), (1, "3", True), (1, "5", False)]
     assert shown[3:] == [(2, "2", True), (2, "4", False)]  # the first of equal sizes
     assert found[4].cosine == pytest.approx(np.cos(np.deg2rad(1)), abs=1e-6)
+
+
+def test_of_a_file_and_a_link_to_it_the_link_can_go(tmp_path):
+    known = embeddings([[1, 2], [1, 2]])
+    (tmp_path / "0").symlink_to(tmp_path / "1")
+    found = mmssprl.select(replace(known, about={"images": str(tmp_path)}), method="duplicates")
+    assert [(each.image, each.keep) for each in found] == [("1", True), ("0", False)]
 
 
 def test_copies_are_found_at_a_cosine_of_one(random):

@@ -170,6 +170,11 @@ class TestFindConfig:
         (tmp_path / "a_backbone.pth").unlink()
         assert weights_file(tmp_path).name == "a_best_backbone.pth"
 
+    @pytest.mark.parametrize("network", ["timm/resnet18", "timm/resnet18:w.pth", "my_net:trunk"])
+    def test_a_network_is_no_file(self, network):
+        with pytest.raises(ValueError, match=f"but {network} names a network; give the file"):
+            weights_file(network)
+
     def test_a_config_with_a_backbone_is_needed(self, weights, tmp_path):
         (tmp_path / "other.py").write_text("x = 1")
         for name, config, match in (

@@ -292,11 +292,15 @@ def test_convert_keeps_the_numbers_of_a_described_checkpoint(trunk, tmp_path):
         "std": [4.0, 5.0, 6.0],
         "pixels": {"channels": 3, "dtype": "uint16"},
     }
-    model = {"backbone": RESNET, "data_preprocessor": own}
-    write_description(tmp_path / "run_backbone.pth", Config({"model": model}))
+    layout = {"image_px": 64, "levels": []}
+    model = {"backbone": RESNET, "data_preprocessor": own, "layout": layout}
+    write_description(tmp_path / "run_backbone.pth", Config({"model": model, "method": "SSPRL"}))
     found = convert_weights(file, tmp_path / "out" / "w.pth").weights.with_suffix(".json")
-    preprocessor = read_description(found).model.data_preprocessor.to_dict()
+    described = read_description(found)
+    preprocessor = described.model.data_preprocessor.to_dict()
     assert json.loads(json.dumps(preprocessor)) == own
+    assert described.model.layout.image_px == 64
+    assert described.method == "SSPRL"
 
 
 @pytest.mark.parametrize("is_bgr", [True, False])

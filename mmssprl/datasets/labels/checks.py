@@ -115,30 +115,19 @@ def _check_some_are_known(data: LabelledData) -> None:
 
 
 def _warnings(data: LabelledData, task: str) -> list[str]:
-    found = []
-    in_val = data.count(data.val)
-    counts = [*zip(data.classes, data.count(data.train), in_val, strict=True)]
-    if task in OF_PIXELS:
-        del counts[0]  # of the background
-    lacking = [
-        f"{name} ({known} and {shown})" for name, known, shown in counts if not known or not shown
-    ]
-    if lacking:
-        more = ", ..." if len(lacking) > _MOST_NAMED else ""
-        found.append(
-            "classes without images in train are not learned, those without images in val have no "
-            f"score: {', '.join(lacking[:_MOST_NAMED])}{more} (images in train and val)."
-        )
-
+    found = _of_lacking_classes(data, task)
     for split, images in ((TRAIN, data.train), (VAL, data.val)):
-        bare = sum(not image.labels for image in images)
-        if bare and task not in OF_PIXELS:
+        bare = sum(not image.labels and image.mask is None for image in images)
+        if bare:
             is_unused = task == "detect" and split == TRAIN
             effect = ": detection does not learn from them" if is_unused else ""
+            if task in OF_PIXELS:
+                effect = ": each of their pixels is background, or ignored"
             found.append(f"{bare} of {len(images)} images of {split} have no annotation{effect}.")
 
     # A class is not absent where it is unknown.
     everywhere = frozenset.intersection(*(image.labels for image in data.val))
+    in_val = data.count(data.val)
     constant = [data.classes[label] for label in sorted(everywhere) if in_val[label]]
     if task == "classify" and constant and not data.is_single_label:
         more = ", ..." if len(constant) > _MOST_NAMED else ""
@@ -159,6 +148,30 @@ def _warnings(data: LabelledData, task: str) -> list[str]:
     if len(data.val) < _FEW_VAL:
         found.append(f"val has {counted(len(data.val), 'image')}: its scores are mostly chance.")
     return found
+
+
+def _of_lacking_classes(data: LabelledData, task: str) -> list[str]:
+    """Return a warning of the classes that a split lacks; ValueError if no folder is in both."""
+    counts = [*zip(data.classes, data.count(data.train), data.count(data.val), strict=True)]
+    if task in OF_PIXELS:
+        del counts[0]  # of the background
+    lacking = [
+        f"{name} ({known} and {shown})" for name, known, shown in counts if not known or not shown
+    ]
+    if not lacking:
+        return []
+
+    more = ", ..." if len(lacking) > _MOST_NAMED else ""
+    named = f"{', '.join(lacking[:_MOST_NAMED])}{more} (images in train and val)"
+    if data.is_single_label and len(lacking) == len(counts):
+        raise UserValueError(
+            f"train and val must have folders of the same classes, but share none: {named}; sort "
+            "the images of val into the classes of train, or move them out of the data."
+        )
+    return [
+        "classes without images in train are not learned, those without images in val have no "
+        f"score: {named}."
+    ]
 
 
 def _without_odd_boxes(

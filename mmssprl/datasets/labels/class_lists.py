@@ -1,6 +1,6 @@
 """Read every list of classes in the data, and compare them."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -12,6 +12,7 @@ from .files import Files
 from .labelled_images import LabelledImage, Splits, all_images, map_images
 
 _BACKGROUND = "background"
+_IGNORE = "__ignore__"
 _NOTES = "notes.json"
 """Label Studio's second list, next to classes.txt."""
 _ONE_LIST = "the data must have one list of classes"
@@ -75,14 +76,13 @@ def check_count(said: str, place: str, classes: Sequence[str], source: str) -> N
 def without_unused_twins(
     classes: list[str], splits: Splits, warnings: list[str]
 ) -> tuple[list[str], Splits]:
-    """Drop each class without an object if another class has the same name."""
+    """Drop each class without an object if another class has the same name, at least but one."""
     used = set().union(*(image.labels for image in all_images(splits)))
-    counts = Counter(classes)
     known = {classes[index] for index in used}
     twins = [
         index
         for index, name in enumerate(classes)
-        if counts[name] > 1 and name in known and index not in used
+        if index not in used and (name in known or classes.index(name) < index)
     ]
     if not twins:
         return classes, splits
@@ -136,4 +136,5 @@ def _titles(files: Files, name: str) -> list[str]:
     if "" in titles:
         line = titles.index("") + 1
         raise UserValueError(f"{name}: line {line} must name a class; fill it.")
-    return titles
+    # LabelMe's labels.txt: what it ignores has no index.
+    return titles[1:] if titles[0] == _IGNORE else titles

@@ -41,7 +41,8 @@ def check_boxes(name: str, content: dict[str, Any], warnings: list[str]) -> None
     Boxes are compared with the boxes around their masks, else with areas and sizes of images.
     Single boxes far from their masks are a warning. Crowds are not compared.
     """
-    own = [a for a in content["annotations"] if a.get("bbox") is not None and not a.get("iscrowd")]
+    _warn_of_scores(name, content["annotations"], warnings)
+    own = [a for a in content["annotations"] if a.get("bbox") and not a.get("iscrowd")]
     rotated = [_named(a) for a in own if is_rotated_annotation(a)]
     warn_of_rotated(rotated, len(own), warnings)
     masks = [without_slivers(a.get("segmentation")) for a in own]
@@ -76,6 +77,15 @@ def check_boxes(name: str, content: dict[str, Any], warnings: list[str]) -> None
         most=_MOST_OUTSIDE,
         least_fitting=1,
     )
+
+
+def _warn_of_scores(name: str, annotations: Annotations, warnings: list[str]) -> None:
+    scores = [a["score"] for a in annotations if isinstance(a.get("score"), (int, float))]
+    if scores and min(scores) < 1:
+        warnings.append(
+            f"{name}: {len(scores)} of {len(annotations)} annotations have a score, the lowest "
+            f"{min(scores):g}, as predictions do: all are taken as labels; remove the wrong ones."
+        )
 
 
 def _compare_with_masks(

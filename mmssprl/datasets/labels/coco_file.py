@@ -135,7 +135,7 @@ def _read_images(
 
 
 def _read_object(annotation: dict[str, Any], label: int) -> Object:
-    box = annotation.get("bbox")
+    box = annotation.get("bbox") or None
     segmentation = without_slivers(annotation.get("segmentation"))
     if box is None and segmentation:
         box = box_around(segmentation)
@@ -245,9 +245,13 @@ def _ids(name: str, kind: str, entries: list[dict[str, Any]]) -> set[Any]:
 
 
 def _is_mask(value: Any) -> bool:
-    """Whether a value is a list of polygons, or run lengths that sum up to their size."""
+    """Whether a value is polygons, one or a list, or run lengths that sum up to their size."""
+    if isinstance(value, list):
+        are_points = len(value) > 2 and all(isinstance(x, list) and len(x) == 2 for x in value)
+        polygons = [value] if len(value) > 5 and _are_numbers(value) else value
+        return not are_points and all(map(_are_numbers, polygons))
     if not isinstance(value, dict):
-        return isinstance(value, list) and all(map(_are_numbers, value))
+        return False
 
     size = value.get("size")
     counts = value.get("counts")
@@ -275,10 +279,10 @@ _RULES: dict[str, dict[str, tuple[Callable[[Any], bool], str]]] = {
     "annotations": {
         "iscrowd": (lambda value: value in (0, 1), "0 or 1"),
         "bbox": (
-            lambda value: _are_numbers(value) and len(value) == 4,
+            lambda value: _are_numbers(value) and len(value) in (0, 4),  # [] is unknown
             "four numbers, [x, y, width, height]",
         ),
-        "segmentation": (_is_mask, "run lengths or a list of polygons"),
+        "segmentation": (_is_mask, "run lengths or a list of polygons, each [x, y, x, y, ...]"),
     },
 }
 """Rules for the keys that entries may have."""

@@ -12,8 +12,9 @@ from urllib.parse import unquote
 
 from ...console.paths import DATA_FILES, check_data
 from ...errors import UserError, UserFileNotFoundError, UserValueError, refuse_damaged
-from ..image_index import IMAGE_SUFFIXES, walk
+from ..image_index import IMAGE_SUFFIXES, UNREAD_SUFFIXES, walk
 from .agreement import spelled
+from .text_files import text_of
 
 MASK_FOLDERS = frozenset(
     ("masks", "mask", "labels", "annotations", "ann_dir", "gt", "labelids", "segmentationclass")
@@ -39,7 +40,7 @@ def data_folder(data: str | Path) -> Path:
     if path.is_dir():
         return path
     if path.suffix.lower() != ".json":
-        found = re.search(r"^path:\s*(.+?)\s*$", path.read_text("utf-8", "replace"), re.MULTILINE)
+        found = re.search(r"^path:\s*(.+?)\s*(?:\s#.*)?$", text_of(path, "replace"), re.MULTILINE)
         named = path.parent / found[1].strip("'\"") if found else path.parent
         return named.resolve() if named.is_dir() else path.parent
 
@@ -78,6 +79,11 @@ class Files:
         return self.ending(*IMAGE_SUFFIXES)
 
     @cached_property
+    def unread(self) -> list[str]:
+        """The names of all images in formats that are not read."""
+        return self.ending(*UNREAD_SUFFIXES)
+
+    @cached_property
     def photographs(self) -> list[str]:
         """The names of the image files that are not in a folder of label images."""
         return [name for name in self.images if not is_label_image(name)]
@@ -87,9 +93,9 @@ class Files:
         return str(self.root / name)
 
     def read_lines(self, name: str) -> list[str]:
-        """Return the lines of a text file; ValueError if it is not in UTF-8."""
+        """Return the lines of a text file; ValueError if it is not in UTF-8 or marked UTF-16."""
         with refuse_damaged(name, "text in UTF-8", "save it in UTF-8"):
-            return (self.root / name).read_text("utf-8-sig").splitlines()  # Windows adds a BOM
+            return text_of(self.root / name).splitlines()
 
     def darknet_settings(self) -> list[tuple[str, str, str]]:
         """Return file, key and value of each line of darknet's obj.data.
@@ -142,6 +148,7 @@ class Files:
         least = min(1, len(folders)) if is_moved else len(folders)
 
         found = self._by_last_part.get(last, [])
+        found = [name for name in found if _last_part(name) == last.lower()] or found
         if all(map(is_label_image, found)) and os.path.isabs(named) and os.path.isfile(named):
             return named
 
@@ -166,8 +173,9 @@ class Files:
     def find_images(self, named: Sequence[str], near: str, warnings: list[str]) -> list[str]:
         """Return the images that the annotation file ``near`` names, as ``find_image`` finds them.
 
-        Names with other folders, URLs and names in another spelling match by their last part, with
-        a warning, if each of them has exactly one image. Otherwise it raises FileNotFoundError.
+        Names with other folders, URLs and names in another spelling match by their last part, also
+        with another suffix, with a warning, if each of them has exactly one image. Otherwise it
+        raises FileNotFoundError.
         """
         found = {name: self.find_image(name, near) for name in named}
         missing = [name for name in named if found[name] is None]
@@ -175,18 +183,25 @@ class Files:
             return [str(found[name]) for name in named]
 
         by_name = defaultdict(list)
+        by_stem = defaultdict(list)
         for image in self.photographs:
-            by_name[_last_name(image)].append(image)
-        likely = {name: by_name[_last_name(name)] for name in missing}
+            last = _last_name(image)
+            by_name[last].append(image)
+            by_stem[_without_suffix(last)].append(image)
+        likely = {}
+        for name in missing:
+            last = _last_name(name)
+            likely[name] = by_name[last] or by_stem[_without_suffix(last)]
         lost = [name for name in missing if len(likely[name]) != 1]
         found |= {name: images[0] for name, images in likely.items() if images}
         if lost or len({*found.values()}) < len(found):
             rule = f"{near}: each file_name must have its image in the data, in the named folders"
-            refuse_missing(rule, lost or missing, len(named))
+            refuse_missing(rule, lost or missing, len(named), self.unread)
 
         warnings.append(
             f"{near}: {len(missing)} of {len(named)} names lead to no image, for example "
-            f"{missing[0]}: images with the same file name are used, {found[missing[0]]}."
+            f"{missing[0]}: images with the same file name, or another suffix, are used, "
+            f"{found[missing[0]]}."
         )
         return [str(found[name]) for name in named]
 
@@ -200,6 +215,12 @@ def _ends_in(path: str, parts: Sequence[str]) -> bool:
 def _last_part(path: str) -> str:
     """Return the last part of a path in one spelling and lower case."""
     return spelled(path.rpartition("/")[2].lower())
+
+
+def _without_suffix(name: str) -> str:
+    """Return a name without the suffix of an image, if it has one."""
+    is_image = name.endswith((*IMAGE_SUFFIXES, *UNREAD_SUFFIXES))
+    return name.rpartition(".")[0] if is_image else name
 
 
 def _last_name(named: str) -> str:
@@ -230,13 +251,21 @@ def require_files(paths: Sequence[str], ann_file: str) -> None:
     refuse_missing(rule, missing, len(paths))
 
 
-def refuse_missing(what: str, missing: Sequence[str], total: int) -> None:
-    """Raise FileNotFoundError if something is missing; ``what`` says what must exist."""
+def refuse_missing(
+    what: str, missing: Sequence[str], total: int, unread: Sequence[str] = ()
+) -> None:
+    """Raise FileNotFoundError if something is missing; ``what`` says what must exist.
+
+    ``unread`` are images in formats that are not read: the missing ones may be among them.
+    """
     if missing:
         examples = [name[:_MOST_LETTERS] for name in missing[:_MOST_NAMED]]
+        remedy = "add the missing files, or remove these entries"
+        stems = {PurePosixPath(name).stem for name in missing}
+        if alike := [name for name in unread if PurePosixPath(name).stem in stems]:
+            remedy = f"{alike[0]} is of a format that is not read: convert such to JPEG or PNG"
         raise UserFileNotFoundError(
-            f"{what}, but {len(missing)} of {total} have none, for example {examples}; add the "
-            "missing files, or remove these entries."
+            f"{what}, but {len(missing)} of {total} have none, for example {examples}; {remedy}."
         )
 
 

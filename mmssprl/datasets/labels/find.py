@@ -28,12 +28,13 @@ from .labelled_images import (
 from .object_masks import is_whole_image
 from .repeated import without_repeats
 from .split_lists import read_image_sets, with_lists
+from .split_names import TRAIN
 from .unlisted import warn_of_unlisted
 
 DEFAULT_VAL_SHARE = 0.2
 _OF_OBJECTS = (coco_file, voc, yolo)
-_WITH_FOLDERS = (voc, yolo, masks)
-"""Layouts with splits named by the folders of images."""
+_WITH_FOLDERS = (coco_file, voc, yolo, masks)
+"""Layouts with splits named by the folders of images; of one COCO file, train and another."""
 _BACKGROUND = "background"
 _MASKS = (
     "label images (PNGs of class indices) in a folder named masks, labels, annotations or "
@@ -77,13 +78,13 @@ def find_labels(
     if not 0 <= seed < 2**32:
         raise UserValueError(f"seed must be from 0 to {2**32 - 1}, but got {seed}.")
     files = Files(root)
-    layout, found = _find(files, task)
+    warnings: list[str] = []
+    layout, found = _find(files, task, warnings)
     is_drawn = layout is not masks and task in OF_PIXELS
     lacking = (
         f"the objects of {files.root} ({layout.TITLE}) have no masks for {task}; add {_MASKS}."
     )
 
-    warnings: list[str] = []
     classes, splits, unused = _read(files, layout, found, warnings)
     if layout is masks and task == "classify":
         classes, splits = _labelled_by_masks(classes, splits)
@@ -104,7 +105,7 @@ def find_labels(
     return data
 
 
-def _find(files: Files, task: str) -> tuple[Any, Any]:
+def _find(files: Files, task: str, warnings: list[str]) -> tuple[Any, Any]:
     """Return the module of the layout, and what its ``find`` returned.
 
     Each module has a ``TITLE``, ``find(files)``, empty for another layout, and ``read(files, found,
@@ -113,6 +114,12 @@ def _find(files: Files, task: str) -> tuple[Any, Any]:
     found = [(layout, content) for layout in _OF_OBJECTS if (content := layout.find(files))]
     may_show = task in OF_PIXELS or (task == "classify" and not found)
     if may_show and (content := masks.find(files)):
+        listed = [name for layout, own in found if layout is coco_file for name in own]
+        if listed and task != "classify":
+            warnings.append(
+                f"the label images are used, for example {content[0]}, and not {listed[0]}; move "
+                "them away to use its masks."
+            )
         return masks, content
     if not found and task == "classify" and (content := folders.find(files)):
         return folders, content
@@ -159,7 +166,9 @@ def _read(
     splits, unused = with_lists(files, splits, warnings)
     if layout in _WITH_FOLDERS and {*splits} == {None}:
         images = {os.path.relpath(image.path, files.root): image for image in all_images(splits)}
-        splits = by_folder(images, in_words=True)
+        named = by_folder(images, in_words=True)
+        if layout is not coco_file or {*named} - {None} > {TRAIN}:
+            splits = named
     return classes, splits, unused
 
 
@@ -187,7 +196,7 @@ def _with_background(classes: list[str], splits: Splits) -> tuple[list[str], Spl
 
 def _labelled_by_masks(classes: list[str], splits: Splits) -> tuple[list[str], Splits]:
     """Label images by the classes in their label images, without the background."""
-    first = 1 if classes[0].lower() == _BACKGROUND else 0
+    first = 1 if classes[0].lower().strip("_") == _BACKGROUND else 0
 
     def shown(image: LabelledImage) -> LabelledImage:
         labels = sorted(label - first for label in image.labels if label >= first)

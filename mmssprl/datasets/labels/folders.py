@@ -5,18 +5,15 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
+from ...console.wording import counted
 from ...errors import UserValueError
 from .agreement import spelled
+from .class_parts import warn_of_parts
 from .files import Files
 from .labelled_images import LabelledImage, Splits
 from .split_names import TRAIN, VAL, split_in_words, split_of, splits_of
 
 TITLE = "a folder per class"
-_NOT_READ = (
-    *(".heic", ".heif", ".jp2", ".jxl", ".psd", ".tga", ".exr", ".dcm"),
-    *(".dng", ".cr2", ".cr3", ".nef", ".arw"),
-)
-"""Suffixes of images in other formats, in lower case."""
 _OF_IMAGES = ("images", "image", "imgs", "img")
 _ByClass = dict[str, list[str]]
 """Names of images by the name of their class."""
@@ -60,10 +57,10 @@ def read(
     classes = sorted({*map(spelled, chain.from_iterable(by_class for _, by_class in found))})
     _warn_of_left_out(files, found, warnings)
     # A train is a vehicle, too.
-    if named := [title for title in classes if split_of(title) not in (None, TRAIN)]:
+    if named := [x for x in classes if split_of(x) not in (None, TRAIN) or x.lower() in _OF_IMAGES]:
         warnings.append(
-            f"{named[0]} is read as a class next to {len(classes) - 1} others; move its images "
-            "away if they are a split."
+            f"{named[0]} is read as a class next to {counted(len(classes) - 1, 'other')}; move its "
+            "images away if they are a split, or of all classes."
         )
 
     inner = _by_inner_split(found)
@@ -90,18 +87,20 @@ def read(
 def _warn_of_left_out(
     files: Files, found: list[tuple[str | None, _ByClass]], warnings: list[str]
 ) -> None:
-    """Warn of images in other formats, and of images in no folder of a class."""
-    if unread := files.ending(*_NOT_READ):
+    """Warn of images in other formats or no folder of a class, and of labels that are not read."""
+    if unread := files.unread:
         warnings.append(
             f"{len(unread)} files are images of formats that are not read, for example "
             f"{unread[0]}: they are left out, and so are folders without other images; convert "
             "them to JPEG or PNG."
         )
 
-    used: set[str] = set()
+    class_of: dict[str, str] = {}
     for _, by_class in found:
-        used.update(chain.from_iterable(by_class.values()))
-    if outside := [name for name in files.images if name not in used]:
+        for title, names in by_class.items():
+            class_of.update(dict.fromkeys(names, title))
+    warn_of_parts(files, class_of, warnings)
+    if outside := [name for name in files.images if name not in class_of]:
         warnings.append(
             f"{len(outside)} of {len(files.images)} images are in no folder of a class, for "
             f"example {outside[0]}: they are not used; sort them into such folders."

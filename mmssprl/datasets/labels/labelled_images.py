@@ -221,13 +221,15 @@ def _divide(
         validating = VAL if VAL in named else TEST
         train = [*named[TRAIN]]
         val = [*named[validating]]
-        rest = len(all_images(splits)) - len(train) - len(val)
+        used = {image.path for image in (*train, *val)}
+        rest = len({image.path for image in all_images(splits)} - used)
         unused = f"; {rest} other images are not used" if rest else ""
         return train, val, f"the data's own {TRAIN} and {validating}{unused}"
 
     if len(named) == 1 and TRAIN not in named:
         raise UserValueError(
-            f"the data must have a split named train, but all are of the split {next(iter(named))}."
+            f"the data must have a split named train, but all are of the split {next(iter(named))};"
+            " rename the files or folders that say so."
         )
     # The others are not of train: folders that data.yaml leaves out, for example.
     images = [*named.get(TRAIN, all_images(splits))]

@@ -27,7 +27,7 @@ TITLE = "label images"
 _LEAST_CLASSES = 2
 _IMAGE_FOLDERS = frozenset(("images", "image", "imgs", "jpegimages", "img_dir"))
 _VOC_PREFERRED = ("segmentationclassaug", "segmentationclass")
-_SUFFIX = re.compile(r"[_-](mask|label|labels|labelids|gt)$", re.IGNORECASE)
+_SUFFIX = re.compile(r"[_.-](mask|label|labels|labelids|labeltrainids|seg|gt)$", re.IGNORECASE)
 _LOSSLESS = (".png", ".bmp", ".tif", ".tiff", ".gif")
 _MOST_IGNORED = 0.1
 """Fraction of label images without any class above which they may be of another convention."""
@@ -91,7 +91,7 @@ def has_name_of_label_image(name: str) -> bool:
 def label_images_in(names: Sequence[str]) -> list[str]:
     """Return the names of images that are label images of others, by their folder or ending."""
     likely = {name for name in names if has_name_of_label_image(name)}
-    keys = {_key(name) for name in names if name not in likely}
+    keys = {_key(name) for name in names if name not in likely} if likely else set()
     return sorted(name for name in likely if _key(name) in keys)
 
 
@@ -105,7 +105,7 @@ def read(files: Files, found: list[str], warnings: list[str]) -> tuple[list[str]
     masks = _by_key(found)
     lost = [name for key, name in masks.items() if key not in images]
     rule = "each label image must have an image with the same name except for the suffix"
-    refuse_missing(rule, lost, len(masks))
+    refuse_missing(rule, lost, len(masks), files.unread)
     bare = len(images) - len(masks)
     if bare:
         warnings.append(f"{bare} of {len(images)} images have no label image: they are left out.")

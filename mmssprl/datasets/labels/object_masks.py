@@ -19,10 +19,15 @@ _LEAST_COORDINATES = 6
 
 
 def without_slivers(segmentation: Any) -> Any:
-    """Return a mask without the polygons of fewer than three corners."""
-    if isinstance(segmentation, list):
-        return [polygon for polygon in segmentation if len(polygon) >= _LEAST_COORDINATES]
-    return segmentation
+    """Return a mask without the polygons of fewer than three corners.
+
+    VIA and others write a single polygon without the list around it.
+    """
+    if not isinstance(segmentation, list):
+        return segmentation
+    is_bare = bool(segmentation) and not isinstance(segmentation[0], list)
+    polygons = [segmentation] if is_bare else segmentation
+    return [polygon for polygon in polygons if len(polygon) >= _LEAST_COORDINATES]
 
 
 def box_around(segmentation: Any) -> list[float]:

@@ -4,12 +4,14 @@ The lists of a folder are their file names by what they list: "trainval", "train
 """
 
 import os
+import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping
 from itertools import chain
 from pathlib import Path, PurePosixPath
 
 from ...errors import UserError, UserValueError
+from ..image_index import IMAGE_SUFFIXES
 from .agreement import differing, spelled
 from .files import Files, refuse_missing
 from .labelled_images import LabelledImage, Splits, all_images, by_folder
@@ -162,28 +164,57 @@ def image_sets(files: Files, task: str) -> dict[str, str]:
 
 
 def listed_names(lines: Iterable[str]) -> list[str]:
-    """Return the names of images in the lines of an image set."""
+    """Return the names of images, without spaces, in the lines of an image set."""
     return [line.split()[0] for line in lines if line.strip()]
 
 
+def meant_by(line: str) -> list[str]:
+    """Return the names that a line of an image set may mean, the likeliest first.
+
+    CVAT writes folders before a name, and quotes around a name with spaces. Others write the suffix
+    of the image, or a number after the name.
+    """
+    whole = line.strip('"')
+    names = [whole, re.sub(r"\s+\S+$", "", whole)]
+    bare = [name.rpartition(".")[0] for name in names if name.lower().endswith(IMAGE_SUFFIXES)]
+    return [*names, *bare]
+
+
 def read_image_sets(files: Files, task: str) -> _Listed:
-    """Return the names in train and val of ImageSets/<task>; {} without such lists."""
+    """Return the lines of train and val of ImageSets/<task>; {} without such lists."""
     pair = _first_pair(image_sets(files, task))
-    names = [listed_names(files.read_lines(name)) for name in pair]
-    return dict(zip((TRAIN, VAL), names, strict=False))
+    lines = [[*filter(None, map(str.strip, files.read_lines(name)))] for name in pair]
+    return dict(zip((TRAIN, VAL), lines, strict=False))
 
 
 def image_set_splits(
     files: Files, task: str, images: Mapping[str, LabelledImage], what: str
 ) -> Splits:
     """Return train and val of ImageSets/<task>, else the splits that folders name."""
-    exact = {Path(name).stem: image for name, image in images.items()}
-    by_stem = {spelled(stem): image for stem, image in exact.items()} | exact
+    exact: dict[str, list[str]] = defaultdict(list)
+    for name in images:
+        parts = name.rpartition(".")[0].split("/")
+        for start in range(len(parts)):
+            exact["/".join(parts[start:])].append(name)
+    by_end = {spelled(end): own for end, own in exact.items()} | exact
+
     splits: dict[str | None, list[LabelledImage]] = {}
-    for split, names in read_image_sets(files, task).items():
-        found = {name: by_stem.get(name) or by_stem.get(spelled(name)) for name in names}
-        lost = [name for name in names if found[name] is None]
+    for split, lines in read_image_sets(files, task).items():
+        found = {}
+        for line in lines:
+            names = meant_by(line)
+            named = [name for name in (*names, *map(spelled, names)) if name in by_end]
+            if named:
+                found[line] = by_end[named[0]]
+
+        lost = [line for line in lines if line not in found]
         rule = f"every image that ImageSets/{task} lists for {split} must have {what}"
-        refuse_missing(rule, lost, len(names))
-        splits[split] = [image for name in names if (image := found[name])]
+        refuse_missing(rule, lost, len(lines))
+        for line, own in found.items():
+            if len(own) > 1:
+                raise UserValueError(
+                    f"each line of ImageSets/{task} must name one file, but {line} is {own[0]} and "
+                    f"{own[1]}; write their folders before the name."
+                )
+        splits[split] = [images[found[line][0]] for line in lines]
     return splits or by_folder(images)

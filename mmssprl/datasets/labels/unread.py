@@ -19,6 +19,10 @@ _JSON = (
     ({"image", "annotations"}, "CreateML's JSON", _EXPORT),
     ({"image_id", "bbox"}, "a list of COCO's annotations", "add the images and categories"),
     ({"size", "objects"}, "Supervisely's JSON", _EXPORT),
+    ({"item", "annotations"}, "V7 Darwin's JSON", _EXPORT),
+    ({"categories", "items"}, "Datumaro's JSON", _EXPORT),
+    ({"metainfo", "data_list"}, "OpenMMLab's list of data", "write COCO's format"),
+    ({"classes", "labels"}, "FiftyOne's JSON", _EXPORT),
 )
 """Keys of the first entry of a JSON file, its format and what to do."""
 _SUFFIXES = {
@@ -36,6 +40,16 @@ _MOST_OPENED = 100
 
 def near_miss(files: Files) -> str:
     """Return a message about the first file of a known format that is not read, or ""."""
+    if found := of_tool(files):
+        return found
+    for name in files.ending(*_SUFFIXES):
+        title = _SUFFIXES[PurePosixPath(name).suffix.lower()]
+        return _message(files, name, title, f"{_EXPORT}, or make a folder of images per class")
+    return ""
+
+
+def of_tool(files: Files) -> str:
+    """Return a message about the first file of a tool for labels that is not read, or ""."""
     for name in islice(files.ending(".json"), _MOST_OPENED):
         keys = _keys(read_json(files.root / name, name))
         for needed, title, remedy in _JSON:
@@ -45,9 +59,6 @@ def near_miss(files: Files) -> str:
         root = voc.parse(files.root / name, name)
         if root.tag == "annotations" and root.find("image") is not None:
             return _message(files, name, "CVAT's XML", _EXPORT)
-    for name in files.ending(*_SUFFIXES):
-        title = _SUFFIXES[PurePosixPath(name).suffix.lower()]
-        return _message(files, name, title, f"{_EXPORT}, or make a folder of images per class")
     return ""
 
 

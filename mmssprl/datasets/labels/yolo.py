@@ -21,7 +21,8 @@ from .object_masks import box_around
 from .poses import NUM_BOX, are_poses
 from .split_lists import read_list
 from .split_names import split_of
-from .yolo_boxes import check_boxes
+from .text_files import text_of
+from .yolo_boxes import check_boxes, refuse_shared
 
 TITLE = "YOLO"
 _BOX = 4
@@ -80,7 +81,8 @@ def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list
         if name not in others and "labels" in os.path.dirname(name.lower()).split("/")
     ]
     rule = "each file in labels/ must have an image in images/ with the same name"
-    refuse_missing(rule, lost, len(used) + len(lost))
+    refuse_missing(rule, lost, len(used) + len(lost), files.unread)
+    refuse_shared(found)
 
     watched = watch(list(found.items()), "reading annotations")
     lines = _read_lines(files, dict(watched), warnings)
@@ -141,9 +143,8 @@ def _texts_of(files: Files, images: Sequence[str]) -> dict[str, str]:
 
 def _first_line(files: Files, text: str) -> tuple[int, str]:
     """Return number and content of the first line that is not blank; 0 and "" without one."""
-    lines = (files.root / text).read_text("utf-8-sig", errors="replace").splitlines()
-    numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
-    return next(numbered, (0, ""))
+    numbered = enumerate(text_of(files.root / text, "replace").splitlines(), 1)
+    return next(((number, line) for number, line in numbered if line.strip()), (0, ""))
 
 
 def _are_labels(lines: Sequence[str]) -> bool:

@@ -1,4 +1,6 @@
-"""Compare YOLO's boxes with their images: centre, width and height keep a box inside.
+"""Compare YOLO's texts and boxes with their images.
+
+A text is of one image. Centre, width and height keep a box inside.
 
 Legend: N boxes; a box is four fractions of the image's width and height.
 """
@@ -21,6 +23,18 @@ _LEAST_BEYOND = 0.05
 by less."""
 _LEAST_BOXES = 10
 """Fewest boxes that say something."""
+
+
+def refuse_shared(texts: Mapping[str, str]) -> None:
+    """Raise ValueError if two images have one text: a.jpg and a.png may be different pictures."""
+    first: dict[str, str] = {}
+    for image, text in texts.items():
+        other = first.setdefault(text, image)
+        if other != image:
+            raise UserValueError(
+                f"each YOLO text must be of one image, but {text} is of {other} and {image}; "
+                "remove one of the two images, or rename it."
+            )
 
 
 def check_boxes(written: Mapping[str, Sequence[tuple[int, list[float]]]]) -> None:

@@ -73,6 +73,7 @@ class Detect(Task):
                 "bbox": [round(x, 2) for x in box],
                 "area": round(box[2] * box[3], 2),
                 "iscrowd": 0,
+                "segmentation": [],  # CVAT requires the key
                 "score": round(score, 5),
             }
             objects.append(thing)
@@ -81,6 +82,7 @@ class Detect(Task):
             # (H, W, N) of the image's size; pycocotools encodes column by column.
             bits = np.asfortranarray(found.masks.numpy().transpose(1, 2, 0).astype(np.uint8))
             for thing, code in zip(objects, run_lengths.encode(bits), strict=True):
+                thing["area"] = int(run_lengths.area(code))
                 thing["segmentation"] = {"size": code["size"], "counts": code["counts"].decode()}
         return (width, height), objects
 

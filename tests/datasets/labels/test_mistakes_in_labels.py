@@ -1,6 +1,7 @@
 """Mistakes in labels are refused in one line, or warned of in one."""
 
 import re
+import shutil
 from functools import partial
 
 import pytest
@@ -59,6 +60,10 @@ MISTAKES = {
          r"0.png: the 2 entries .* \(48, 40\) and \(96"),
         (crowds_but_for(3), "more than crowds .*, but train has 1; label more"),
     ],
+    (write_flat, "segment"): [
+        (first("annotations", segmentation=[[2, 4], [18, 4], [18, 20]]),
+         r"list of polygons, each \[x, y, x, y, ...\], but annotation 1 has \[\[2, 4"),
+    ],
     (partial(write_flat, names="gone/{}.png"), "detect"): [
         (in_coco(lambda all: all["images"][1].update(file_name="other/0.png")),
          "other/0.png|12 of 12"),
@@ -100,7 +105,12 @@ MISTAKES = {
                        "1 0.5 0.5 0.2 " + "9" * 4000)),
         (file("labels/train/1.txt", b"7 0.5 0.5 0.2 0.2\n"),
          "labels/train/1.txt: .* index of the 2 classes of data.yaml, but got 7"),
-        (unlink("images/train/3.jpg"), "1 of 24 have none, for example .'labels/train/3.txt'"),
+        (both(unlink("images/train/3.jpg"), file("logo.psd", b"0")),
+         "1 of 24 have none, for example .'labels/train/3.txt'.; add the missing files"),
+        (lambda root: shutil.copy(root / "images/train/3.jpg", root / "images/train/3.png"),
+         "labels/train/3.txt is of images/train/3.jpg and images/train/3.png; remove one"),
+        (lambda root: (root / "images/train/3.jpg").rename(root / "images/train/3.heic"),
+         "3.txt.*; images/train/3.heic is of a format that is not read: convert such to JPEG"),
         (file("other.yaml", b"names: [cat]\n"), "one list of classes, .* data.yaml and other.yaml"),
         (lambda root: write_flat(root / "more"), "has COCO and YOLO"),
         (both(unlink("data.yaml"), file("labels/classes.txt", b"disc\n\nsquare\n")),
@@ -127,6 +137,10 @@ MISTAKES = {
         (values(0, 128, 128), "colours or levels of gray .* classes.txt"),
     ],
     (write_class_folders, "classify"): [
+        # As in Tiny ImageNet, which lists the classes of val in a text.
+        (lambda root: [shutil.move(root / name, root / new) for name, new in
+                       (("disc", "train/disc"), ("square", "val/images"))],
+         r"folders of the same classes, but share none: disc \(10 and 0\), images \(0 and 10\)"),
         (lambda root: write_image(root / "loose.jpg", 0), "1 are outside of the 2 .* loose"),
         (file("disc/no 1.jpeg", b"text"), "no 1.jpeg: must be a complete image"),
     ],

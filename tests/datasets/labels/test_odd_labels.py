@@ -36,7 +36,8 @@ from mmssprl.datasets.transforms import LoadLabelMap
 from mmssprl.finetuning.label_files import write_labels
 
 NAMES = ["..\\..\\media\\{}.png", "images\\1/{}.png", "/data/local-files/?d=media/{}.png"]
-NAMES += ["https://example.org/a/{}.png?token=1", "{}.PNG", "gone/{}%2Epng", "s3://bucket/x/{}.png"]
+NAMES += ["https://example.org/a/{}.png?token=1", "s3://bucket/x/{}.png"]
+NAMES += ["{}.PNG", "gone/{}%2Epng", "{}.HEIC"]
 ELSEWHERE = "lead to no image, for example"
 
 

@@ -33,6 +33,8 @@ VIA_OLD = {"0.jpg9": {"filename": "0.jpg", "size": 9, "regions": []}}
         ("all.json", [{"image": "0.jpg", "annotations": []}], "CreateML's JSON", EXPORT),
         ("all.json", [{"image_id": 1, "bbox": []}], "a list of COCO's annotations", "add the"),
         ("all.json", {"size": {}, "objects": []}, "Supervisely's JSON", EXPORT),
+        ("all.json", {"classes": [], "labels": {}}, "FiftyOne's JSON", EXPORT),
+        ("all.json", {"metainfo": {}, "data_list": []}, "OpenMMLab's list of data", "write COCO"),
         ("annotations.xml", CVAT, "CVAT's XML", EXPORT),
         ("labels.csv", "filename,class\n", "a CSV table", EXPORT),
     ],
