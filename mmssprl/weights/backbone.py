@@ -25,7 +25,7 @@ from .checkpoint_file import check_fit, read_state
 from .checkpoint_prefixes import find_network, read_backbone, require_finite
 from .description import find_description, read_description
 from .downloads import supervised_state, timm_state
-from .names import is_of_detectron2
+from .names import DETECTRON2_STEM
 from .normalisation import find_normalisation, says_normalisation, warn_of_description
 from .sources import SUPERVISED, Source, timm_model, timm_network, weights_file
 from .stored_config import has_caffe_style
@@ -98,7 +98,7 @@ def _config_of_file(path: Path) -> Config:
     remedy = "give the config of their training by --config."
     backbone = read_architecture(network.tensors, path, remedy)
     more = ""
-    if is_of_detectron2(state):
+    if any(key.endswith(DETECTRON2_STEM) for key in state):
         more = " detectron2's own networks have BGR images, other numbers and style 'caffe'."
     print_log(
         f"{path} has no description {path.stem}.json: read as a ResNet-{backbone['depth']} for "
