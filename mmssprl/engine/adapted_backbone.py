@@ -28,9 +28,12 @@ from ..weights import (
     find_config,
     start_state,
     take_normalisation,
+    weights_file,
 )
 from ..weights.checkpoint_file import read_state
 from ..weights.description import channels_of
+from ..weights.pooled import refusal
+from ..weights.stored_config import has_caffe_style
 
 TORCHVISION_FIELDS = {
     "stem_channels": 64,
@@ -43,8 +46,10 @@ TORCHVISION_FIELDS = {
 }
 _USUAL_FIELDS = {"strides": (1, 2, 2, 2), "dilations": (1, 1, 1, 1), **TORCHVISION_FIELDS}
 _RESNET_FIELDS = ("depth", *_USUAL_FIELDS)
+_HAS_STYLE = "layer1.0.conv3.weight"
+"""A tensor of ResNets with bottlenecks. The style of others has no effect."""
 _PROBE_PX = 224
-"""Image size to find the number of features; some transformers take no other."""
+"""Image size to find the number of features, of networks that name no other as the only one."""
 
 
 def fit_backbone(cfg: Config, path: str, *, adapt: bool = True) -> None:
@@ -156,8 +161,15 @@ def _use_in_classifier(cfg: Config, backbone: Mapping[str, Any]) -> None:
     cfg.model.backbone = {k: v for k, v in backbone.items() if k != "init_cfg"}
     built = build_for_config(cfg)
     built.eval()  # not chained: mmpretrain's train() returns None
+    px = getattr(built, "fixed_px", None) or _PROBE_PX
+    images = torch.zeros(1, 3, px, px)
+    if "network" in backbone and (reason := refusal(built, images)):
+        raise UserValueError(
+            f"the network must take float32 images {tuple(images.shape)}, but "
+            f"{backbone['network']} raises {reason}; correct its function."
+        )
     with torch.inference_mode():
-        features = pool(built(torch.zeros(1, 3, _PROBE_PX, _PROBE_PX)))  # (1, C)
+        features = pool(built(images))  # (1, C)
     cfg.model.head.in_channels = features.shape[1]
 
 
@@ -171,6 +183,13 @@ def _check_fit(cfg: Config, path: str, owner: str) -> None:
         remedy="use a config with the backbone of the weights, put the JSON of their "
         "pre-training next to the file, or give other weights.",
     )
+    file = Source.of(path).file
+    is_other = file and cfg.model.backbone.get("style") != "caffe" and _HAS_STYLE in expected
+    if is_other and has_caffe_style(weights_file(file)):
+        raise UserValueError(
+            f"{path} is of a ResNet of style 'caffe', but the backbone of {owner} has its strides "
+            "in other convolutions; set model.backbone.style='caffe' (--cfg-options)."
+        )
 
 
 def build_for_config(cfg: Config) -> nn.Module:

@@ -19,6 +19,7 @@ from ..console.wording import first_line
 from ..datasets.long_images import middle
 from ..errors import UserError, UserValueError, called
 from ..functional.pooling import pool
+from ..models import ModuleBackbone
 from ..pixels import IMAGENET_MEAN, IMAGENET_STD, Normalisation, Pixels
 from ..pyramid import ViewLayout, check_px
 from ..system.environment import choose_device
@@ -193,7 +194,8 @@ def borrowed(model: nn.Module, device: torch.device | None = None) -> Iterator[N
 def explain_size(model: FeatureBackbone, images: Tensor) -> Iterator[None]:
     """Name the size of ``images`` and the option for it, if a network refuses them in a block.
 
-    The size is the reason if the network takes images of its own ``img_size``; other errors pass.
+    The size is the reason if the network takes images of its own ``img_size``. Errors in a network
+    of the user are named; others pass.
     """
     sizes = tuple(images.shape[-2:])
     own: Any = getattr(model.backbone, "img_size", None)
@@ -202,6 +204,11 @@ def explain_size(model: FeatureBackbone, images: Tensor) -> Iterator[None]:
     except (UserError, torch.OutOfMemoryError):
         raise
     except Exception as error:  # each network refuses sizes in its own way
+        if isinstance(model.backbone, ModuleBackbone):
+            raise UserValueError(
+                f"the network must take float32 images {tuple(images.shape)}, but "
+                f"{model.backbone.model_name} raises {first_line(error)}; correct its function."
+            ) from error
         if own is None or own == sizes:
             raise
         if not _takes(model, images.new_zeros(1, images.shape[1], *own)):

@@ -18,6 +18,7 @@ from ..datasets.labels import LabelledData
 from ..engine.adapted_backbone import adapt_backbone, fit_backbone, plain_resnet
 from ..engine.initial_weights import apply_weights
 from ..errors import UserRuntimeError, UserValueError
+from ..models.module_backbone import refuse_reused
 from ..pixels import Normalisation
 from ..pyramid import check_px
 from ..runs.devices import choose_batch, choose_epochs, reading_processes
@@ -30,6 +31,7 @@ from ..weights import (
     whole_path,
 )
 from ..weights.checkpoint_file import read_state
+from ..weights.pooled import refusal
 from .options import FinetuneOptions
 from .tasks import TASKS, Task
 
@@ -161,6 +163,8 @@ def finetune_config(
     if frozen := _frozen_parts(cfg):
         rows["frozen"] = (frozen, "requires_grad=False in the network of the function")
 
+    if kind.scope == "mmssprl":  # the others take only ResNets
+        image_px = taken_px(cfg, image_px, asked, rows)
     task = kind(data.classes, **kind.facts_of(data))
     task.configure(cfg, image_px)
     cfg.log_processor.update(task.val_score._asdict())
@@ -205,11 +209,38 @@ def _set_backbone(
     return pixels
 
 
+def taken_px(
+    cfg: Config, image_px: int, asked: FinetuneOptions, rows: dict[str, tuple[str, str]]
+) -> int:
+    """Return the image size; if none was asked for, one that the network takes, with its row.
+
+    Raises:
+        ValueError: The network does not take the size.
+    """
+    network = build_backbone(cfg)
+    network.eval()  # not chained: mmpretrain's train() returns None
+    reason = refusal(network, torch.zeros(2, 3, image_px, image_px))
+    if not reason:
+        return image_px
+    own, *_ = getattr(network, "img_size", (0,))
+    if own and not (asked.image_px or refusal(network, torch.zeros(2, 3, own, own))):
+        rows["images"] = (f"{own} px", f"the network does not take {image_px} px")
+        return int(own)
+
+    such = f", such as {own}" if own else ""
+    raise UserValueError(
+        f"the network must take images of {image_px} px, but raises {reason}; give a size that it "
+        f"takes by image_px (--image-px){such}."
+    )
+
+
 def _frozen_parts(cfg: Config) -> str:
     """Return how many parameters the function of a network has frozen; '' if it has none."""
     if cfg.model.backbone.type != "ModuleBackbone":
         return ""
-    learning = [each.requires_grad for each in build_backbone(cfg).parameters()]
+    network = build_backbone(cfg)
+    refuse_reused(network)
+    learning = [each.requires_grad for each in network.parameters()]
     num = learning.count(False)
     return f"{num} of {counted(len(learning), 'parameter')}" if num else ""
 

@@ -60,6 +60,14 @@ class ModuleBackbone(HiddenModule):
                 f"image, but the output of {self.model_name} is a {type(last).__name__}{shape}; "
                 "give a module that returns one."
             )
+        # The images are compared last: an exported graph would take square ones only.
+        has_them_last = last.dim() == 4 and last.shape[1] == last.shape[2] != last.shape[3]
+        if has_them_last and images.shape[-2] == images.shape[-1]:
+            raise UserValueError(
+                "the backbone must return a map (N, C, h, w), but for square images "
+                f"{self.model_name} gives {tuple(last.shape)}, with the features last; return "
+                "maps.permute(0, 3, 1, 2)."
+            )
         return last
 
     def _last_of(self, outputs: Any, images: Tensor) -> Any:
@@ -111,6 +119,20 @@ def _make(name: str) -> nn.Module:
     network = replace_modules(network, _uncompiled)
     _check_parameters(name, network)
     return split_norms(network.cpu()) if "timm.layers" in sys.modules else network.cpu()
+
+
+def refuse_reused(network: ModuleBackbone) -> None:
+    """Raise ValueError if the function of a network returns the same parameters at each call.
+
+    Planning times steps of its own network, and a teacher is frozen.
+    """
+    own = {*network.inner.parameters()}
+    if any(value in own for value in _make(network.model_name).parameters()):
+        raise UserValueError(
+            f"{network.model_name} must return a new network at each call, but returns the same "
+            "parameters again, which a teacher or a trial would change; create the network in the "
+            "function."
+        )
 
 
 def _uncompiled(part: Any) -> nn.Module:

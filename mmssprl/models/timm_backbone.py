@@ -3,6 +3,7 @@
 Legend: N images, C features, H, W height and width of the last feature map.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -120,10 +121,20 @@ def fixed_px_of(model_name: str, options: Mapping[str, Any]) -> int | None:
 
 
 def map_of_tokens(tokens: Tensor, images: Tensor) -> Tensor:
-    """Return tokens (N, H W, C) as a map (N, C, H, W) in the proportions of ``images``."""
+    """Return tokens (N, H W, C) as a map (N, C, H, W) in the proportions of ``images``.
+
+    Raises:
+        ValueError: They are not that many.
+    """
+    num_tokens = tokens.shape[1]
     height, width = images.shape[-2:]
-    rows = round((tokens.shape[1] * height / width) ** 0.5)
+    rows = round((num_tokens * height / width) ** 0.5)
     grid = rows, round(rows * width / height)
+    if math.prod(grid) != num_tokens:
+        raise UserValueError(
+            "weights must be of a backbone that gives a feature map, but the network returns "
+            f"{num_tokens} tokens for {height} x {width} px, which are no grid; use another one."
+        )
     return tokens.transpose(1, 2).unflatten(2, grid)
 
 

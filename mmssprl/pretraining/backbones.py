@@ -14,11 +14,11 @@ from ..errors import UserError, UserValueError
 from ..functional.pooling import pool
 from ..models import ModuleBackbone, TimmBackbone
 from ..models.grouped_batch_norm import does_more
+from ..models.module_backbone import refuse_reused
 from ..models.timm_backbone import check_timm
 from ..weights import timm_model, timm_network
 from .known_backbones import BACKBONES, Backbone, check_backbone_name
 from .network_checks import (
-    check_map,
     check_modes,
     check_tokens,
     check_types,
@@ -77,6 +77,7 @@ def _find_module(name: str, views: Sequence[Tensor]) -> Backbone:
     """Run a network of the user on views, in training mode as well, and describe its output."""
     network: Any = ModuleBackbone(name)
     check_types(name, network.inner)
+    refuse_reused(network)
     is_trained = has_trained_norms(network)
     network.to(memory_format=torch.channels_last)
     shapes = set()
@@ -95,7 +96,6 @@ def _find_module(name: str, views: Sequence[Tensor]) -> Backbone:
                 f"{first_line(error)}; let its forward take images of any size."
             ) from error
         counts.add(num_outputs(outputs))
-        check_map(name, last)
         shapes.add((*last.shape[:2], *"hw"[: last.dim() - 2]))
 
     warnings = check_modes(name, network, counts, views[0])

@@ -40,16 +40,6 @@ def check_types(name: str, network: nn.Module) -> None:
             )
 
 
-def check_map(name: str, last: Tensor) -> None:
-    """Raise ValueError if the last output of square images is a map with the features last."""
-    if last.dim() == 4 and last.shape[1] == last.shape[2] != last.shape[3]:
-        raise UserValueError(
-            "the backbone must return a map (N, C, h, w), but for square images "
-            f"{name} gives {tuple(last.shape)}, with the features last; return "
-            "maps.permute(0, 3, 1, 2)."
-        )
-
-
 @torch.no_grad()
 def check_modes(name: str, network: Any, counts: set[int], images: Tensor) -> list[str]:
     """Compare the last outputs in training and in evaluation; return warnings.

@@ -25,8 +25,10 @@ from .checkpoint_file import check_fit, read_state
 from .checkpoint_prefixes import find_network, read_backbone, require_finite
 from .description import find_description, read_description
 from .downloads import supervised_state, timm_state
-from .normalisation import find_normalisation, says_normalisation
+from .names import DETECTRON2_STEM
+from .normalisation import find_normalisation, says_normalisation, warn_of_description
 from .sources import SUPERVISED, Source, timm_model, timm_network, weights_file
+from .stored_config import has_caffe_style
 
 _DEPTHS = {
     (block is Bottleneck, blocks): depth for depth, (block, blocks) in ResNet.arch_settings.items()
@@ -48,6 +50,8 @@ def find_config(weights: str, config: str | None) -> Config:
         own = find_normalisation(weights, cfg.model.backbone)
         if not own.equals(Normalisation()):
             cfg.model.data_preprocessor = own.numbers
+    elif config is not None:
+        warn_of_description(cfg, weights)
     return cfg
 
 
@@ -93,9 +97,12 @@ def _config_of_file(path: Path) -> Config:
     network = find_network(path)
     remedy = "give the config of their training by --config."
     backbone = read_architecture(network.tensors, path, remedy)
+    more = ""
+    if any(key.endswith(DETECTRON2_STEM) for key in state):
+        more = " detectron2's own networks have BGR images, other numbers and style 'caffe'."
     print_log(
         f"{path} has no description {path.stem}.json: read as a ResNet-{backbone['depth']} for "
-        "8-bit RGB images; give --config if that is wrong."
+        f"8-bit RGB images; give --config if that is wrong.{more}"
     )
     return Config({"model": {"backbone": backbone}})
 
@@ -144,6 +151,8 @@ def read_architecture(trunk: Mapping[str, Tensor], file: str | Path, remedy: str
         width = trunk[key].shape[:1].numel() if key in trunk else _USUAL_WIDTH
         if width != _USUAL_WIDTH:
             config[setting] = width
+    if has_caffe_style(Path(file)):
+        config["style"] = "caffe"
     return config
 
 

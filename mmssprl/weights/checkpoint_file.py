@@ -21,6 +21,7 @@ from torch import Tensor
 from ..errors import UserValueError
 from .architecture import architecture_of, listed
 from .description import named_by_place
+from .other_files import other_file
 from .sources import Source, weights_file
 from .stand_ins import StandIn, stand_ins_for
 
@@ -30,21 +31,6 @@ _UNREAD = re.compile(r"GLOBAL (\S+)")
 """The class that torch's reader, or ours, refuses."""
 _MOST_NAMED = 3
 _COPY_AGAIN = "copy it again, or save its state dict alone with torch.save or safetensors"
-_TAKE_FILE = "download the file itself"
-_OTHERS = [
-    (rb"$", "it is empty", "copy or download it again"),
-    (
-        rb"version https://git-lfs",
-        "it is a Git LFS pointer",
-        f"run `git lfs pull` in its folder, or {_TAKE_FILE}",
-    ),
-    (rb"<(!|html|head|\?xml)", "it is a web page", f"{_TAKE_FILE}, not its page"),
-    (rb'\{["\s]', "it is JSON", "give the file with the tensors, often next to it"),
-    (rb"\x89HDF", "it is HDF5, as Keras writes it", "give the weights of a PyTorch network"),
-    (rb"GGUF", "it is GGUF", "give the .safetensors or .pth of the same network"),
-    (rb"\x1f\x8b", "it is packed by gzip", "unpack it, and give the file in it"),
-]
-"""First bytes of files that are not weights, what they are, and what to do."""
 
 
 def read_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
@@ -64,21 +50,9 @@ def read_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
         found = (reason_of(error), _COPY_AGAIN)
         is_class = _UNREAD.search(str(error))  # then a file of text is an old pickle
         if not (is_class or isinstance(error, PermissionError)):
-            found = _other_file(path) or found
+            found = other_file(path) or found
         reason, remedy = found
         raise UserValueError(f"{path} cannot be read ({reason}); {remedy}.") from error
-
-
-def _other_file(path: Path) -> tuple[str, str] | None:
-    """Return what a file is by its first bytes, and the remedy; None if they do not tell."""
-    with path.open("rb") as file:
-        start = file.read(256).removeprefix(codecs.BOM_UTF8).strip()
-    for first, kind, remedy in _OTHERS:
-        if re.match(first, start, re.IGNORECASE):
-            return kind, remedy
-    line = start.decode("latin1").splitlines()[0]
-    is_text = start.isascii() and line.isprintable()
-    return (f"it is text, {line[:40]!r}", _TAKE_FILE) if is_text else None
 
 
 def _read(path: Path, mmap: bool) -> Any:

@@ -29,7 +29,9 @@ _RESNET = frozenset({"conv1.weight", "layer1.0.conv1.weight"})
 _TRUNK = re.compile(r"(conv1|bn1|layer\d+)\.")
 _HEAD = re.compile(r"(fc|(aux_)?heads?(_dist)?|last_linear|classif(ier)?)\.(\w+\.)*\w+$")
 """Classifiers of torchvision's and timm's networks, and MoCo's projector in their place."""
-_AVERAGED = {"ema", "teacher", "average", "averaged", "swa"}
+_NO_BACKBONE = re.compile(rf"{_HEAD.pattern}|(mask_token|masked_embed)$|decoder(_\w+)?(\.|$)")
+"""Also what MAE, SimMIM, iBOT and their relatives have next to an encoder."""
+_AVERAGED = {"ema", "teacher", "avg", "average", "averaged", "swa"}
 _COPIES = {"k", "key", "momentum", "target", "current"}
 """Words in the prefixes of momentum copies, and of the weights that Lightning averages."""
 _SWAPPED = "ema_state_dict."
@@ -122,9 +124,10 @@ def _choose(
             rivals.append(each)
     if rivals:
         names = ", ".join(repr(above + each) for each in (prefix, *rivals))
+        alone = "save the one that you need alone with torch.save"
+        remedy = "choose one with `convert --prefix`" if part.keys() >= _RESNET else alone
         raise UserValueError(
-            f"{path} holds several networks with the same names: {names}; choose one with "
-            "`convert --prefix`."
+            f"{path} holds several networks with the same names: {names}; {remedy}."
         )
     return StoredNetwork(above + prefix, tuple(above + each for each in others), tensors, heads)
 
@@ -183,7 +186,7 @@ def _without_heads(
     tensors = {
         key: value
         for key, value in named.items()
-        if key in wanted or (_TRUNK.match(key) if is_resnet else not _HEAD.match(key))
+        if key in wanted or (_TRUNK.match(key) if is_resnet else not _NO_BACKBONE.match(key))
     }
     return tensors, {key: value for key, value in part.items() if key not in tensors}
 

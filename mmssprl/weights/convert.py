@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from mmengine.config import Config
+from mmengine.logging import print_log
 from torch import Tensor, nn
 
 from .. import models
@@ -22,8 +23,10 @@ from .checkpoint_file import list_faults
 from .checkpoint_prefixes import StoredNetwork, find_network
 from .description import find_description, read_description, write_description
 from .normalisation import find_normalisation
+from .stored_config import takes_bgr
 
 RELEASED_CONFIG = "configs/ssprl/ssprl-released_resnet50_2xb64-coslr-200e_coco.py"
+_INPUT = "conv1.weight"
 _PROTOTYPES = "ptypes.weight"
 """A tensor that only released SS-PRL has."""
 _SSPRL_HEADS: tuple[tuple[str, str, int], ...] = (
@@ -94,6 +97,7 @@ def convert_weights(
         remedy = "give the config that it was trained with."
     else:
         cfg = _config_of_file(file, backbone)
+        tensors = _in_rgb(tensors, file)
         model = _build(backbone)
         misfit = f"{file} does not fit mmpretrain's ResNet-{backbone['depth']}"
         remedy = "download the file again, or pass one that holds a plain ResNet."
@@ -108,6 +112,14 @@ def convert_weights(
     kept = dict(Counter(map(_part, heads)))
     chosen = str(config or RELEASED_CONFIG) if is_whole else ""
     return ConvertReport(network, backbone, completed, kept, chosen, out)
+
+
+def _in_rgb(tensors: dict[str, Tensor], file: Path) -> dict[str, Tensor]:
+    """Reverse the first convolution of a ResNet for BGR images, and say so."""
+    if _INPUT not in tensors or not takes_bgr(file):
+        return tensors
+    print_log(f"{file.name}: the input channels of {_INPUT} are reversed, from BGR to RGB.")
+    return {**tensors, _INPUT: tensors[_INPUT].flip(1)}
 
 
 def _config_of_file(file: Path, backbone: dict[str, Any]) -> Config:

@@ -26,7 +26,14 @@ USUAL_PX = 224
 _CHECKPOINT = re.compile(r"(best_.+_)?(epoch|iter|step)_\d+\.pth")
 _IN_HUB = re.compile(r"models--timm--([\w.-]+)")
 """A folder in the cache of the hub of Hugging Face."""
-_OF_HUB = ("model.safetensors", "pytorch_model.bin")
+_OPEN_CLIP = "open_clip_config.json"
+_OF_HUB = {
+    "model.safetensors": "config.json",
+    "pytorch_model.bin": "config.json",
+    "open_clip_model.safetensors": _OPEN_CLIP,
+    "open_clip_pytorch_model.bin": _OPEN_CLIP,
+}
+"""Files of timm and open_clip on the hub, and what describes them."""
 _MOST_SHOWN = 80
 
 
@@ -105,11 +112,12 @@ def _may_be_ours(path: Path) -> bool:
 
 
 class HubRecord(NamedTuple):
-    """What the hub of Hugging Face says of a file of timm."""
+    """What the hub of Hugging Face, or timm's own training, says of a file."""
 
     name: str  # timm's, with the tag of the weights where it is said
-    record: Mapping[str, Any] | None  # of config.json, with mean and std
-    source: str
+    record: Mapping[str, Any] | None  # with mean and std
+    source: str  # who says it, as the subject of a sentence
+    training: str = ""  # what the numbers are of, '' for timm's own
 
     @property
     def network(self) -> str:
@@ -118,19 +126,26 @@ class HubRecord(NamedTuple):
 
 
 def find_hub_record(file: Path) -> HubRecord | None:
-    """Return what config.json next to a file says, or else its folder in the hub's cache."""
+    """Return what the config next to a file says, or else its folder in the hub's cache."""
     files = (file, file.resolve())
-    for path in (each.with_name("config.json") for each in files if each.name in _OF_HUB):
-        if not path.is_file():
-            continue
-        with suppress(ValueError, TypeError, KeyError, AttributeError):  # a file of something else
-            content = json.loads(path.read_text("utf-8"))
-            record = content.get("pretrained_cfg", content)
-            tag = record.get("tag")
-            name = f"{content['architecture']}.{tag}" if tag else str(content["architecture"])
-            return HubRecord(name[:_MOST_SHOWN], record, path.name)
+    for path in (each.with_name(_OF_HUB[each.name]) for each in files if each.name in _OF_HUB):
+        if path.is_file():
+            with suppress(ValueError, TypeError, KeyError, AttributeError):  # of something else
+                return _record_in(path)
     found = next(filter(None, (_IN_HUB.search(str(each)) for each in files)), None)
     return HubRecord(found[1], None, "Its folder") if found else None
+
+
+def _record_in(path: Path) -> HubRecord:
+    """Read a config of timm or of open_clip; KeyError and others if it is of something else."""
+    content = json.loads(path.read_text("utf-8"))
+    if path.name == _OPEN_CLIP:
+        name = str(content["model_cfg"]["vision_cfg"]["timm_model_name"])
+        return HubRecord(name[:_MOST_SHOWN], content["preprocess_cfg"], path.name)
+    record = content.get("pretrained_cfg", content)
+    tag = record.get("tag")
+    name = f"{content['architecture']}.{tag}" if tag else str(content["architecture"])
+    return HubRecord(name[:_MOST_SHOWN], record, path.name)
 
 
 def named_by_place(file: Path) -> str:

@@ -11,7 +11,7 @@ from torch import Tensor
 from .._dependencies import is_importable
 from .checkpoint_file import say_once
 
-_DETECTRON2_STEM = "stem.conv1.norm.weight"
+DETECTRON2_STEM = "stem.conv1.norm.weight"
 """A tensor that only detectron2's ResNets have."""
 _PARTS = {
     **{f"conv{i}": f"conv{i}" for i in (1, 2, 3)},
@@ -50,7 +50,7 @@ _OF_SEQUENTIAL = {"0": "conv1", "1": "bn1", **{str(3 + i): f"layer{i}" for i in 
 def to_torchvision(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Rename ResNets in wrappers, of detectron2 and in ``nn.Sequential``, under any prefix."""
     named = {WRAPPERS.sub("", key): value for key, value in state.items()}
-    if any(key.endswith(_DETECTRON2_STEM) for key in named):
+    if any(key.endswith(DETECTRON2_STEM) for key in named):
         return {_from_detectron2(key): value for key, value in named.items()}
 
     found = (re.fullmatch(r"(.*\.|)4\.0\.conv1\.weight", key) for key in named)

@@ -2,10 +2,11 @@
 
 Every command asks here: ``pretrain --weights``, teachers, ``embed``, ``probe``, ``finetune`` and
 ``export``. The first of these that exists is taken: ``NAME.json`` next to the weights, the config
-inside a checkpoint, what the hub of Hugging Face says of a file of timm, timm's ``pretrained_cfg``,
-attributes of the module that a function returns, and ImageNet's numbers.
+inside a checkpoint, what the hub of Hugging Face or timm's training says of a file, timm's
+``pretrained_cfg``, attributes of the module that a function returns, and ImageNet's numbers.
 """
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +17,7 @@ from mmengine.config import Config
 from mmengine.logging import print_log
 from torch import Tensor, nn
 
+from .._dependencies import is_importable
 from ..errors import UserValueError
 from ..models import ModuleBackbone, is_pretraining
 from ..models.timm_backbone import check_timm
@@ -24,7 +26,12 @@ from ..system.stopping import is_first_process
 from .checkpoint_file import say_once
 from .description import find_description, find_hub_record, read_description
 from .sources import Source, weights_file
-from .stored_config import WHITE, check_numbers, stored_normalisation
+from .stored_config import (
+    WHITE,
+    check_numbers,
+    stored_normalisation,
+    training_record,
+)
 
 _RECORDS = ("pretrained_cfg", "default_cfg", "preprocess_cfg")
 """Attributes of networks of timm and open_clip, with mean and std in [0, 1]."""
@@ -49,45 +56,92 @@ def find_normalisation(weights: str, backbone: Mapping[str, Any]) -> Normalisati
     source = Source.of(weights)
     if source.is_supervised:  # torchvision's
         return Normalisation()
+    kind = str(backbone.get("type")).rpartition(".")[2]
+    name = backbone.get("model_name", "")  # timm's
     if source.file:
         file = weights_file(source.file)
         description = find_description(file)
         if description is not None:
-            own = Normalisation.of_config(read_description(description))
-            return own._replace(source=description.name)
+            described = read_description(description)
+            said = described.model.backbone.get("model_name", "")
+            if name and said and not _are_one(said, name):
+                _warn_of_network(description.name, file, said, f"timm/{name}")
+            return Normalisation.of_config(described)._replace(source=description.name)
         if (stored := stored_normalisation(file)) is not None:
             return stored
 
-    kind = str(backbone.get("type")).rpartition(".")[2]
     if kind == "TimmBackbone":
-        return _of_timm(backbone["model_name"], source.file)
+        return _of_timm(name, source.file)
+    own = None
     if kind == "ModuleBackbone":
-        return of_module(ModuleBackbone(backbone["network"]).inner, backbone["network"])
-    return Normalisation()
+        own = _recorded(file) if source.file else None
+        return own or of_module(ModuleBackbone(backbone["network"]).inner, backbone["network"])
+    if kind == "ResNet" and source.file:
+        own = _recorded(file, f"resnet{backbone['depth']}", f"a ResNet-{backbone['depth']}")
+    return own or Normalisation()
 
 
 def _of_timm(name: str, file: str) -> Normalisation:
-    """Return timm's numbers of a network, or of the weights that the hub says a file holds."""
+    """Return timm's numbers of a network, or of the weights that a file is said to hold."""
     check_timm(name)
     import timm
 
-    records: dict[str, Any] = {}
-    hub = find_hub_record(Path(file)) if file else None
-    if hub is not None:
-        if hub.network != name.partition(".")[0]:
-            say_once(
-                f"warning: {hub.source} says that {file} is of timm/{hub.name}, but it is read as "
-                f"timm/{name}. Networks with equal tensors can differ in padding and activation."
-            )
-        records[f"timm's {hub.name}"] = hub.record or _published(hub.name)
-    records.setdefault(f"timm's {name}", timm.get_pretrained_cfg(name))
-    found = (_numbers_of(record, source) for source, record in records.items())
+    if file and (recorded := _recorded(Path(file), name, f"timm/{name}")):
+        return recorded
     # A network without published weights has no numbers.
-    return next(filter(None, found), Normalisation())
+    own = _numbers_of(timm.get_pretrained_cfg(name), f"timm's {name}") or Normalisation()
+    if file and "." not in name:
+        _say_other_numbers(own, name, file)
+    return own
+
+
+def _say_other_numbers(own: Normalisation, name: str, file: str) -> None:
+    """Name weights of a network that timm normalises by other numbers than by default."""
+    import timm
+
+    for tagged in timm.list_pretrained(f"{name}.*"):
+        other = _numbers_of(timm.get_pretrained_cfg(tagged), f"timm's {tagged}")
+        if other is not None and not other.equals(own):
+            say_once(
+                f"{file} does not say how its images were normalised: by {own} of {own.source} "
+                f"here. Another tag, such as timm/{tagged}:{file}, takes {other}."
+            )
+            return
+
+
+def _recorded(file: Path, name: str = "", read_as: str = "") -> Normalisation | None:
+    """Return the numbers that the hub or timm's training says of a file; None if they do not.
+
+    Warns of another network than timm's ``name``, if that is known.
+    """
+    found = find_hub_record(file) or training_record(file)
+    if found is None:
+        return None
+    if name and not _are_one(found.name, name):
+        _warn_of_network(found.source, file, found.name, read_as)
+    source = found.training or f"timm's {found.name}"
+    records = (found.record, _published(found.name))
+    return next(filter(None, (_numbers_of(record, source) for record in records)), None)
+
+
+def _are_one(said: str, name: str) -> bool:
+    """Whether two names of timm are of one network; tags, and prefixes of a training, are left."""
+    networks = [re.sub(r"^(tv|ssl|swsl|gluon)_|(_v1b)?(\..*)?$", "", each) for each in (said, name)]
+    return networks[0] == networks[1]
+
+
+def _warn_of_network(source: str, file: Path, said: str, read_as: str) -> None:
+    say_once(
+        f"warning: {source} says that {file} is of timm/{said}, but it is read as {read_as}. "
+        "Networks with equal tensors can differ in padding and activation. Give "
+        f"timm/{said}:{file} to follow it."
+    )
 
 
 def _published(name: str) -> Any:
-    """Return timm's record of a name with its tag; None if it has none."""
+    """Return timm's record of a name with its tag; None if it has none, or without timm."""
+    if not is_importable("timm"):
+        return None
     import timm
 
     with suppress(RuntimeError):  # of an unknown tag
@@ -152,6 +206,21 @@ def _colours(holder: Any, key: str) -> np.ndarray | None:
         return None
     is_number = value is not None and found.size in (1, len(IMAGENET_MEAN))
     return np.resize(found, len(IMAGENET_MEAN)) if is_number else None
+
+
+def warn_of_description(cfg: Config, weights: str) -> None:
+    """Warn if a config normalises otherwise than the description next to its weights."""
+    file = Source.of(weights).file
+    description = find_description(weights_file(file)) if file else None
+    if description is None:
+        return
+    now = Normalisation.of_config(cfg)
+    own = Normalisation.of_config(read_description(description))
+    if not now.equals(own):
+        say_once(
+            f"warning: {cfg.filename} normalises by {now}, but {description.name} says {own}. The "
+            "config is followed; leave it out to follow the description."
+        )
 
 
 def take_normalisation(cfg: Config, own: Normalisation) -> None:

@@ -30,7 +30,8 @@ def write_onnx(backbone: nn.Module, cfg: Config, path: Path) -> None:
     """Write a graph from normalised images (N, C, H, W) to ``Features``.
 
     The batch size is dynamic, and the image size if the network takes several and the graph gives
-    its features for them. Mean, deviation and size of the images become metadata.
+    its features for them. Mean, deviation, pixels and size of the images become
+    metadata.
     """
     if not all(map(is_importable, _PACKAGES)):
         raise UserValueError(f"target onnx needs more packages: pip install {' '.join(_PACKAGES)}")
@@ -48,7 +49,8 @@ def write_onnx(backbone: nn.Module, cfg: Config, path: Path) -> None:
                 f"export it to {earlier_targets('onnx')}."
             ) from error
 
-    _add_metadata(path, {**Normalisation.of_config(cfg).numbers, "size": size})
+    own = Normalisation.of_config(cfg)
+    _add_metadata(path, {**own.numbers, "pixels": own.pixels or "8-bit RGB", "size": size})
     taken = "any size" if size == "any" else f"{size} px only"
     print_log(f"{path.name}: a graph for images of {taken}")
 

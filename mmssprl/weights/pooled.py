@@ -7,6 +7,7 @@ import torch
 from mmengine.config import Config
 from torch import Tensor, nn
 
+from ..console.wording import first_line
 from ..functional.pooling import pool
 from ..pyramid import ViewLayout
 from .description import USUAL_PX, channels_of
@@ -72,7 +73,7 @@ def random_images(backbone: nn.Module, cfg: Config) -> Iterator[Tensor]:
         sizes = [*sizes, (height, width)] if layout else [(height, width)]
 
     # The last one stays, so that an error of a network that takes no size is its own.
-    while len(sizes) > 1 and not _takes(backbone, torch.zeros(2, channels, *sizes[0])):
+    while len(sizes) > 1 and not takes(backbone, torch.zeros(2, channels, *sizes[0])):
         sizes.pop(0)
     generator = torch.Generator().manual_seed(0)
     for num in (2, 3):
@@ -83,14 +84,19 @@ def images_of_other_sizes(backbone: nn.Module, channels: int) -> list[Tensor]:
     """Return batches of several sizes, or none if a network does not take all of them."""
     generator = torch.Generator().manual_seed(0)
     batches = [torch.randn(3, channels, *size, generator=generator) for size in _OTHER_SIZES]
-    return batches if all(_takes(backbone, images) for images in batches) else []
+    return batches if all(takes(backbone, images) for images in batches) else []
+
+
+def takes(backbone: nn.Module, images: Tensor) -> bool:
+    """Whether a network, in evaluation mode, has features of images of this size."""
+    return not refusal(backbone, images)
 
 
 @torch.no_grad()
-def _takes(backbone: nn.Module, images: Tensor) -> bool:
-    """Whether a network, in evaluation mode, has features of images of this size."""
+def refusal(backbone: nn.Module, images: Tensor) -> str:
+    """Return what a network, in evaluation mode, raises for images; '' if it has features."""
     try:
         Pooled(backbone)(images)
-    except Exception:  # each network refuses sizes in its own way
-        return False
-    return True
+    except Exception as error:  # each network refuses sizes in its own way
+        return first_line(error)
+    return ""

@@ -1,18 +1,22 @@
-"""Mean and deviation in the config that a checkpoint of an OpenMMLab runner holds as text.
+"""What a checkpoint says of its training: the config of an OpenMMLab runner, timm's options.
 
-The text is parsed, and no code in it is run.
+The text of a config is parsed, and no code in it is run.
 """
 
 import ast
+import functools
 import math
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from .._dependencies import is_importable
 from ..errors import UserError, UserValueError
 from ..pixels import IMAGENET_MEAN, IMAGENET_STD, Normalisation
 from .checkpoint_file import read_checkpoint, say_once
+from .description import HubRecord, find_description, read_description
 
 _PREPROCESSORS = ("data_preprocessor", "img_norm_cfg")
 """Names of the dict in a config; the second one is of versions before mmengine."""
@@ -35,6 +39,8 @@ _OURS = ("PyramidPreprocessor", "PastePreprocessor")
 _OUR_NUMBERS = {"mean": IMAGENET_MEAN, "std": IMAGENET_STD}
 """What our preprocessors take if a config does not set it, as the shipped ones."""
 WHITE = 255.0
+_ARGS = "Its entry args"
+_MOST_SHOWN = 80
 _LONGEST = 10**6
 
 
@@ -47,17 +53,15 @@ def stored_normalisation(file: Path) -> Normalisation | None:
     Raises:
         ValueError: Numbers that are not finite, or a deviation that is not above 0.
     """
-    found = [*_preprocessors(_config_text(file))]
-    if not found or any(each != found[0] for each in found):
+    own = _preprocessor(file)
+    if own is None:
         return None
 
-    own = found[0]
     source = f"the config in {file.name}"
     mean = tuple(map(float, own["mean"]))
     std = tuple(map(float, own["std"]))
     check_numbers(mean, std, source)
-    # Numbers 0 and 1 of such a preprocessor leave images of 0 to 255 as they are.
-    if max(*mean, *std) <= 1 and (any(mean) or not _takes_8bit(own)):
+    if _has_shares(own):
         mean = tuple(WHITE * each for each in mean)
         std = tuple(WHITE * each for each in std)
     elif _takes_bgr(own):
@@ -65,9 +69,45 @@ def stored_normalisation(file: Path) -> Normalisation | None:
         std = std[::-1]
         say_once(
             f"warning: {file} was trained on BGR images, as its config says, but images are RGB "
-            "here; reverse the input channels of its first convolution by flip(1)."
+            "here. `convert` reverses the input channels of a ResNet; of another network reverse "
+            "them in its first convolution by flip(1)."
         )
     return Normalisation(mean, std, source)
+
+
+def takes_bgr(file: Path) -> bool:
+    """Whether a checkpoint is of BGR images, by the config in it."""
+    own = _preprocessor(file)
+    return own is not None and not _has_shares(own) and _takes_bgr(own)
+
+
+def has_caffe_style(file: Path) -> bool:
+    """Whether the description of a ResNet, or else the config in its file, has style 'caffe'.
+
+    Its tensors have the same names and shapes, but its strides are in other convolutions.
+    """
+    description = find_description(file)
+    if description is not None:
+        return bool(read_description(description).model.backbone.get("style") == "caffe")
+    styles = {str(own.get("style")) for own in _dicts(_said(file)[0], ("backbone",))}
+    return styles == {"caffe"}
+
+
+def training_record(file: Path) -> HubRecord | None:
+    """Return what timm's training script wrote into a checkpoint; None if it is of another one."""
+    _, options = _said(file)
+    if not isinstance(options, Namespace) or not is_importable("timm"):
+        return None
+    import timm
+
+    given = vars(options)
+    name = str(given.get("model"))
+    if not timm.is_model(name):
+        return None
+    record = {key: given.get(key) for key in ("mean", "std")}
+    if not all(map(_are_colours, record.values())):
+        return HubRecord(name[:_MOST_SHOWN], None, _ARGS)
+    return HubRecord(name[:_MOST_SHOWN], record, _ARGS, f"the args in {file.name}")
 
 
 def check_numbers(mean: Sequence[float], std: Sequence[float], source: str) -> None:
@@ -77,6 +117,13 @@ def check_numbers(mean: Sequence[float], std: Sequence[float], source: str) -> N
             f"mean and std of {source} must be finite and std above 0, but are {[*mean]} "
             f"and {[*std]}; correct them there."
         )
+
+
+def _has_shares(preprocessor: dict[str, Any]) -> bool:
+    """Whether its numbers are shares of white."""
+    numbers = (*preprocessor["mean"], *preprocessor["std"])
+    # Numbers 0 and 1 of such a preprocessor leave images of 0 to 255 as they are.
+    return max(numbers) <= 1 and (any(preprocessor["mean"]) or not _takes_8bit(preprocessor))
 
 
 def _takes_bgr(preprocessor: dict[str, Any]) -> bool:
@@ -96,20 +143,41 @@ def _kind(preprocessor: dict[str, Any]) -> str:
     return str(preprocessor.get("type")).rpartition(".")[2]
 
 
-def _config_text(file: Path) -> str:
-    """Return the config in a checkpoint; '' if it has none."""
-    content = None
+def _said(file: Path) -> tuple[str, Any]:
+    """Return the config and the options in a checkpoint; '' and None if it has none."""
+    return _read_said(file, file.stat().st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=4)
+def _read_said(file: Path, changed_ns: int) -> tuple[str, Any]:
+    content: Any = None
     if file.suffix != ".safetensors":  # holds nothing but tensors
         with suppress(UserError):  # who reads the weights reports it
             content = read_checkpoint(file, mmap=True)
-    meta = content.get("meta") if isinstance(content, dict) else None
+    if not isinstance(content, dict):
+        return "", None
+
+    meta = dict.get(content, "meta")
     texts = [meta.get(key) for key in ("cfg", "config")] if isinstance(meta, dict) else []
     text = next((each for each in texts if isinstance(each, str)), "")
-    return text if len(text) <= _LONGEST else ""
+    return text if len(text) <= _LONGEST else "", dict.get(content, "args")
 
 
-def _preprocessors(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the dicts with three means and deviations of 8-bit images."""
+def _preprocessor(file: Path) -> dict[str, Any] | None:
+    """Return the dict with three means and deviations in a checkpoint's config, if it is clear."""
+    found = []
+    for own in _dicts(_said(file)[0], _PREPROCESSORS):
+        if _kind(own) in _OURS:
+            own = {**_OUR_NUMBERS, **own}
+        are_numbers = all(map(_are_colours, (own.get("mean"), own.get("std"))))
+        if are_numbers and "pixels" not in own:
+            found.append({key: own.get(key) for key in ("mean", "std", "type", *_IN_RGB)})
+    is_clear = found and all(each == found[0] for each in found)
+    return found[0] if is_clear else None
+
+
+def _dicts(text: str, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield the values of each ``dict(...)`` of these names in a config."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -121,12 +189,8 @@ def _preprocessors(text: str) -> Iterator[dict[str, Any]]:
         if isinstance(node, ast.Assign):
             named = [(getattr(target, "id", None), node.value) for target in node.targets]
         for name, value in named:
-            own = _values(value) if name in _PREPROCESSORS else {}
-            if _kind(own) in _OURS:
-                own = {**_OUR_NUMBERS, **own}
-            are_numbers = all(map(_are_colours, (own.get("mean"), own.get("std"))))
-            if are_numbers and "pixels" not in own:
-                yield {key: own.get(key) for key in ("mean", "std", "type", *_IN_RGB)}
+            if name in names:
+                yield _values(value)
 
 
 def _are_colours(values: Any) -> bool:

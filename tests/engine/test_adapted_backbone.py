@@ -6,8 +6,9 @@ from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import MODELS, DefaultScope
 
 from mmssprl.config.shipped import shipped
-from mmssprl.engine.adapted_backbone import adapt_backbone, take_backbone
+from mmssprl.engine.adapted_backbone import adapt_backbone, fit_backbone, take_backbone
 from mmssprl.pretraining.known_backbones import BACKBONES
+from mmssprl.weights import load_network
 
 
 def adapted(size, name, backbone):
@@ -92,3 +93,20 @@ def test_a_test_normalises_as_the_training_of_its_checkpoint(tmp_path):
     assert cfg.model.data_preprocessor.mean[0] == 123.675
     take_backbone(cfg, str(checkpoint))
     assert cfg.model.data_preprocessor.mean == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("depth", "style", "expected"),
+    [(50, "caffe", "caffe"), (50, "pytorch", None), (18, "caffe", None)],
+)
+def test_a_resnet_with_bottlenecks_gets_the_style_of_its_weights(depth, style, expected, tmp_path):
+    backbone = {"type": "ResNet", "depth": depth, "base_channels": 8, "stem_channels": 8}
+    cfg = Config({"model": {"backbone": backbone, "head": {}}})
+    meta = {"cfg": Config({"model": {"backbone": {"style": style}}}).pretty_text}
+    content = {"meta": meta, "state_dict": load_network("random", cfg).state_dict()}
+    torch.save(content, tmp_path / "w.pth")
+    if expected:
+        with pytest.raises(ValueError, match="of style 'caffe', but .* set model.backbone.style='"):
+            fit_backbone(cfg, str(tmp_path / "w.pth"), adapt=False)
+    fit_backbone(cfg, str(tmp_path / "w.pth"))
+    assert cfg.model.backbone.get("style") == expected

@@ -10,7 +10,7 @@ from mmssprl.errors import UserValueError
 from mmssprl.features import FeatureBackbone
 from mmssprl.features.crops import Crops
 from mmssprl.features.extract import FeatureOptions, extract, joined
-from mmssprl.models import TimmBackbone
+from mmssprl.models import ModuleBackbone, TimmBackbone
 from mmssprl.probing.linear import LabelledSplit, extract_split
 from mmssprl.pyramid import PyramidLevel
 from mmssprl.registry import TRANSFORMS
@@ -136,4 +136,11 @@ def test_an_error_for_another_reason_than_the_size_keeps_its_class(img_size):
     if img_size:
         network.img_size = img_size
     with pytest.raises(ZeroDivisionError):
+        extracted(network, 96)
+
+
+def test_an_error_in_a_network_of_the_user_names_its_function():
+    network = ModuleBackbone("helpers.models.odd_nets:half")
+    match = r"float32 images \(2, 3, 96, 96\), but .*odd_nets:half raises RuntimeError: .*; correct"
+    with pytest.raises(UserValueError, match=match):
         extracted(network, 96)

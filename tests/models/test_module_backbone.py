@@ -68,6 +68,12 @@ def test_special_tokens_of_a_network_without_patch_size_are_refused(backbone):
         backbone(16, 1, None)(torch.zeros(1, 3, 32, 32))
 
 
+def test_a_map_with_the_features_last_is_refused_by_all_commands():
+    network = ModuleBackbone("helpers.models.odd_nets:channels_last").eval()
+    with pytest.raises(ValueError, match=r"\(1, 8, 8, 12\), with the features last; return"):
+        network(torch.zeros(1, 3, 64, 64))
+
+
 def test_a_map_of_transformers_is_taken_in_place_of_its_pooled_output(backbone):
     network = backbone(16, 0, 16)
     maps = torch.arange(8.0).view(1, 2, 2, 2)

@@ -9,7 +9,7 @@ from torch import nn
 from mmssprl.errors import UserRuntimeError, UserValueError
 from mmssprl.models import TimmBackbone, timm_backbone
 from mmssprl.models.grouped_batch_norm import group_batch_norms
-from mmssprl.models.timm_backbone import check_timm
+from mmssprl.models.timm_backbone import check_timm, map_of_tokens
 from mmssprl.registry import MODELS
 
 IMAGES = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(0))
@@ -118,3 +118,8 @@ def test_features_that_are_no_map_are_refused():
     network = TimmBackbone("crossvit_tiny_240", out_type="featmap").eval()
     with pytest.raises(UserValueError, match="the features of timm/crossvit_tiny_240 are a list"):
         network(IMAGES)
+
+
+def test_tokens_that_are_no_grid_are_refused():
+    with pytest.raises(ValueError, match="returns 50 tokens for 224 x 224 px, which are no grid"):
+        map_of_tokens(torch.zeros(1, 50, 2), torch.zeros(1, 3, 224, 224))

@@ -95,6 +95,7 @@ def test_random_weights_need_new_statistics(name, weights, is_told):
         ("channels_last", r"channels_last gives \(2, 8, 8, 12\), with the features last"),
         ("without_gradient", "must have a gradient, but .*without_gradient raises RuntimeError"),
         ("lazy", "parameters of .*lazy must have values, but weight has none"),
+        ("created_once", "created_once must return a new network at each call, but returns the sa"),
         ("half", r"must be torch.float32, but 0.0.weight is torch.float16; return network.float\("),
     ],
 )

@@ -14,6 +14,7 @@ from mmssprl.weights import (
     description,
     find_config,
     load_network,
+    normalisation,
     weights_file,
     write_description,
 )
@@ -84,6 +85,20 @@ class TestFindConfig:
         assert (model.image_px, model.pixels, model.mean) == (32, None, (100.0, 110.0, 120.0))
         again = write_description(weights.with_name("again.pth"), cfg)
         assert again.read_text() == written
+
+    @pytest.mark.parametrize(("mean", "num_said"), [(100.0, 0), (101.0, 1)])
+    def test_a_given_config_is_compared_with_the_description(
+        self, mean, num_said, weights, config, monkeypatch
+    ):
+        said = []
+        monkeypatch.setattr(normalisation, "say_once", said.append)
+        other = Config.fromfile(config)
+        other.model.data_preprocessor.mean = [mean, 110.0, 120.0]
+        write_description(weights, other)
+        cfg = find_config(str(weights), str(config))
+        assert cfg.model.data_preprocessor.mean[0] == 100
+        assert len(said) == num_said
+        assert not said or f"but {weights.stem}.json says mean 101, 110, 120," in said[0]
 
     def test_a_checkpoint_is_described_by_the_backbone_of_its_run(self, weights, config):
         write_description(weights.with_name("tiny_backbone.pth"), Config.fromfile(config))

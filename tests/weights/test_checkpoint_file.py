@@ -113,6 +113,8 @@ OTHERS = {
     b'{"metadata": {}, "weight_map": {}}': r"it is JSON\); give the file with the tensors",
     b"Entry not found": r"it is text, 'Entry not found'\); download the file itself",
     b"\x89HDF\r\n\x1a\n\0\0": r"it is HDF5, as Keras writes it\); give the weights of a PyTorch",
+    b"PK\3\4" + bytes(26) + b"Transformer/kernel.npy": r"it is NumPy's \.npz\); give the \.saf",
+    b"\x08\x08\x12\x07pytorch": r"it looks like ONNX\); give the \.safetensors or \.pth",
     b"GGUF\x03\0\0\0": r"it is GGUF\); give the \.safetensors or \.pth",
     b"\x1f\x8b\x08\0\0": r"it is packed by gzip\); unpack it",
     b" \n": r"it is empty\); copy or download it again",

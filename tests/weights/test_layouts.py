@@ -108,7 +108,9 @@ def test_every_command_reads_the_same_backbone(name, trunk, tmp_path, capsys):
     cfg = find_config(str(file), None)
     assert cfg.model.backbone == RESNET
     assert_is(load_network(str(file), cfg, seed=9).state_dict(), trunk)
-    printed = [line for line in capsys.readouterr().out.splitlines() if "read from" in line]
+    out = capsys.readouterr().out
+    assert ("detectron2's own networks have BGR" in out) == (name == "detectron2")
+    printed = [line for line in out.splitlines() if "read from" in line]
     chosen = f"{prefix!r} (not {', '.join(map(repr, others))})"
     line = f"{file}: weights read from {chosen}; `convert --prefix` chooses another."
     assert printed == ([line] if others else [])
@@ -185,6 +187,19 @@ def test_the_wanted_shapes_decide_between_networks(trunk, tmp_path):
         found = find_network(file, wanted)
         assert found.prefix == prefix
         assert_is(found.tensors, wanted)
+
+
+def test_an_average_is_found_by_a_short_word(trunk, tmp_path):
+    file = published.save({"model": trunk, "model_avg": other(trunk)}, tmp_path / "w.pth")
+    assert find_network(file, trunk).prefix == "model_avg."
+
+
+def test_of_two_networks_that_are_no_resnets_one_is_to_be_saved_alone(tmp_path):
+    wanted = {"blocks.0.norm1.weight": torch.ones(2)}
+    content = {"a": wanted, "b": {"blocks.0.norm1.weight": torch.zeros(2)}}
+    file = published.save(content, tmp_path / "w.pth")
+    with pytest.raises(ValueError, match=r"'a\.', 'b\.'; save the one that you need alone with to"):
+        find_network(file, wanted)
 
 
 @pytest.mark.parametrize("reader", [name for name in READERS if name != "convert"])
@@ -286,6 +301,20 @@ def test_convert_keeps_the_numbers_of_a_described_checkpoint(trunk, tmp_path):
     assert json.loads(json.dumps(preprocessor)) == own
     assert described.model.layout.image_px == 64
     assert described.method == "SSPRL"
+
+
+@pytest.mark.parametrize("is_bgr", [True, False])
+def test_convert_makes_rgb_of_bgr_in_the_style_of_its_config(is_bgr, trunk, tmp_path):
+    numbers = {"mean": [1, 2, 3], "std": [4, 5, 6], "bgr_to_rgb": not is_bgr}
+    model = {"backbone": {"style": "caffe"}, "data_preprocessor": numbers}
+    meta = {"cfg": Config({"model": model}).pretty_text}
+    file = published.save({"meta": meta, "state_dict": trunk}, tmp_path / "w.pth")
+    report = convert_weights(file, tmp_path / "out" / "w.pth")
+    assert report.backbone == {**RESNET, "style": "caffe"}
+
+    found = torch.load(report.weights, weights_only=True)
+    expected = {**trunk, "conv1.weight": trunk["conv1.weight"].flip(1)} if is_bgr else trunk
+    assert_is(found, expected)
 
 
 def test_convert_does_not_replace_its_input(trunk, tmp_path):

@@ -220,5 +220,62 @@ class TestHub:
         assert said == [
             f"warning: config.json says that {file} is of timm/deit_small_patch16_224, but it is "
             "read as timm/vit_small_patch16_224. Networks with equal tensors can differ in padding "
-            "and activation."
+            f"and activation. Give timm/deit_small_patch16_224:{file} to follow it."
         ]
+
+    def test_the_config_of_open_clip_has_the_numbers_of_its_tower(self, tmp_path):
+        record = {"mean": [0.1, 0.2, 0.3], "std": [0.5, 0.5, 0.5]}
+        network = {"vision_cfg": {"timm_model_name": "vit_small_patch16_224"}}
+        config = {"model_cfg": network, "preprocess_cfg": record}
+        (tmp_path / "open_clip_config.json").write_text(json.dumps(config))
+        file = tmp_path / "open_clip_pytorch_model.bin"
+        file.touch()
+        found = find_normalisation(f"timm/vit_small_patch16_224:{file}", self.BACKBONE)
+        assert found.mean == pytest.approx((25.5, 51.0, 76.5))
+
+    def test_a_file_for_a_network_of_a_function_has_its_numbers(self, tmp_path):
+        record = {"mean": [0.1, 0.2, 0.3], "std": [0.5, 0.5, 0.5]}
+        file = self.write(tmp_path / "a", architecture="resnet18", pretrained_cfg=record)
+        network = {"type": "ModuleBackbone", "network": "helpers.models.own_nets:one_map"}
+        assert find_normalisation(file, network).mean == pytest.approx((25.5, 51.0, 76.5))
+
+    @pytest.mark.parametrize(
+        ("name", "num_said"), [("resnetblur18", 1), ("resnet18", 0), ("tv_resnet18", 0)]
+    )
+    def test_a_resnet_read_by_its_tensors_has_these_numbers_too(
+        self, name, num_said, tmp_path, said, monkeypatch
+    ):
+        monkeypatch.setattr(normalisation, "say_once", said.append)
+        record = {"mean": [0.1, 0.2, 0.3], "std": [0.5, 0.5, 0.5]}
+        file = self.write(tmp_path / "a", architecture=name, pretrained_cfg=record)
+        found = find_normalisation(file, {"type": "ResNet", "depth": 18})
+        assert found.mean == pytest.approx((25.5, 51.0, 76.5))
+        assert len(said) == num_said
+        assert not said or "is of timm/resnetblur18, but it is read as a ResNet-18." in said[0]
+
+
+@pytest.mark.parametrize(("model", "num_said"), [("vit_tiny_patch16_224", 1), ("test_vit", 0)])
+def test_a_description_of_another_network_of_timm_is_a_warning(
+    model, num_said, tmp_path, said, monkeypatch
+):
+    monkeypatch.setattr(normalisation, "say_once", said.append)
+    file = described(tmp_path / "w.pth")
+    find_normalisation(f"timm/{model}:{file}", {"type": "TimmBackbone", "model_name": model})
+    assert len(said) == num_said
+    assert not said or said[0].startswith("warning: w.json says that ")
+
+
+@pytest.mark.parametrize(
+    ("name", "num_said"),
+    [("vit_small_patch16_224", 1), ("vit_small_patch16_224.dino", 0), ("resnet18", 0)],
+)
+def test_a_file_without_numbers_names_others_of_its_network(
+    name, num_said, tmp_path, said, monkeypatch
+):
+    monkeypatch.setattr(normalisation, "say_once", said.append)
+    (tmp_path / "w.pth").touch()
+    find_normalisation(
+        f"timm/{name}:{tmp_path / 'w.pth'}", {"type": "TimmBackbone", "model_name": name}
+    )
+    assert len(said) == num_said
+    assert not said or f"such as timm/{name}.dino:{tmp_path / 'w.pth'}, takes mean 123.7" in said[0]

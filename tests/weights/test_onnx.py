@@ -32,6 +32,7 @@ def exported(folder, capsys):
     write_description(folder / "w.pth", cfg)
     export_weights(folder / "w.pth", "onnx", folder / "w.onnx")
     about = {each.key: each.value for each in onnx.load(folder / "w.onnx").metadata_props}
+    assert about["pixels"] == "8-bit RGB"
     return about["size"], capsys.readouterr().out, network
 
 

@@ -1,4 +1,6 @@
-"""Mean and deviation in the config that a checkpoint holds as text."""
+"""What a checkpoint says of its training: a config as text, or timm's options."""
+
+from argparse import Namespace
 
 import pytest
 import torch
@@ -6,7 +8,12 @@ from mmengine.config import Config
 
 from mmssprl.pixels import IMAGENET_MEAN, IMAGENET_STD
 from mmssprl.weights import find_normalisation, stored_config
-from mmssprl.weights.stored_config import stored_normalisation
+from mmssprl.weights.stored_config import (
+    has_caffe_style,
+    stored_normalisation,
+    takes_bgr,
+    training_record,
+)
 
 NUMBERS = {"mean": [1.0, 2.0, 3.0], "std": [4.0, 5.0, 6.0]}
 RGB = ((1, 2, 3), (4, 5, 6))
@@ -142,3 +149,52 @@ def test_our_preprocessors_take_imagenets_numbers_if_a_config_sets_none(
 def test_other_numbers_of_ours_are_not_replaced_by_imagenets(more, tmp_path):
     text = of_model(type="PyramidPreprocessor", **more)
     assert stored_normalisation(save(text, tmp_path)) is None
+
+
+@pytest.mark.parametrize(
+    ("preprocessor", "is_bgr"),
+    [
+        ({**NUMBERS, "bgr_to_rgb": False}, True),
+        ({**NUMBERS, "type": "DetDataPreprocessor"}, True),
+        ({**NUMBERS, "bgr_to_rgb": True}, False),
+        ({"mean": [0.2, 0.4, 0.6], "std": [1, 1, 1], "to_rgb": False}, False),
+        ({"bgr_to_rgb": False}, False),
+    ],
+)
+def test_a_config_says_the_order_of_channels(preprocessor, is_bgr, tmp_path):
+    assert takes_bgr(save(of_model(**preprocessor), tmp_path)) == is_bgr
+
+
+@pytest.mark.parametrize(
+    ("backbones", "is_caffes"),
+    [
+        ([{"style": "caffe"}], True),
+        ([{"style": "pytorch"}], False),
+        ([{}], False),
+        ([{"style": "caffe"}, {"style": "pytorch"}], False),
+        ([{"style": ["caffe"]}], False),
+        ([], False),
+    ],
+)
+def test_a_config_says_the_style_of_its_resnet(backbones, is_caffes, tmp_path):
+    parts = {f"part{i}": {"backbone": each} for i, each in enumerate(backbones)}
+    assert has_caffe_style(save(Config({"model": parts}).pretty_text, tmp_path)) == is_caffes
+
+
+HALF = [0.5, 0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (Namespace(model="resnet18.mine", mean=HALF, std=HALF), ("resnet18.mine", HALF)),
+        (Namespace(model="resnet18", mean=None, std=HALF), ("resnet18", None)),
+        (Namespace(model="mae_vit_base_patch16", mean=HALF, std=HALF), None),
+        (Namespace(arch="resnet18"), None),
+        ({"model": "resnet18"}, None),
+    ],
+)
+def test_timms_training_says_network_and_numbers(options, expected, tmp_path):
+    torch.save({"args": options, "state_dict": {}}, tmp_path / "w.pth")
+    found = training_record(tmp_path / "w.pth")
+    assert expected == (found and (found.name, found.record and found.record["mean"]))

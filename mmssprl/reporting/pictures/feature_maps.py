@@ -14,7 +14,7 @@ from sklearn.decomposition import PCA
 from torch import Tensor
 
 from ...drawing.sheets import Tile, draw_grid, picture, spread
-from ...features.backbone import FeatureBackbone, load_backbone
+from ...features.backbone import FeatureBackbone, explain_size, load_backbone
 from ...features.crops import Crops
 from ...features.extract import Images, ImageSource
 from ...weights import Source, find_config, refuse_random, without_words
@@ -56,7 +56,9 @@ def draw_feature_maps(weights: Sequence[str], images: ImageSource, *, image_px: 
 @torch.no_grad()
 def feature_maps(model: FeatureBackbone, crops: Sequence[Tensor]) -> Tensor:
     """Return the last feature maps (N, C, H, W) of crops, uint8 (3, px, px) each."""
-    return torch.cat([model.feature_map(model.normalise(crop)[None]) for crop in crops])
+    images = torch.stack([model.normalise(crop) for crop in crops])
+    with explain_size(model, images):
+        return torch.cat([model.feature_map(image[None]) for image in images])
 
 
 def principal_colours(maps: Tensor) -> NDArray[np.float64]:

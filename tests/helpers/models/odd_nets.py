@@ -31,6 +31,14 @@ def plain():
     return layers()
 
 
+_ONCE = layers()
+
+
+def created_once():
+    """A new module around the same layers."""
+    return nn.Sequential(_ONCE)
+
+
 def partly_frozen():
     net = layers()
     net[0].requires_grad_(False)

@@ -1,10 +1,13 @@
 import numpy as np
+import pytest
 import torch
 from helpers.datasets.image_folders import save
 from helpers.datasets.labelled_folders import write_weights
 
 from mmssprl.cli import main
-from mmssprl.reporting.pictures.feature_maps import principal_colours
+from mmssprl.features import FeatureBackbone
+from mmssprl.models import TimmBackbone
+from mmssprl.reporting.pictures.feature_maps import feature_maps, principal_colours
 
 
 def test_colours_are_the_principal_components_of_all_cells():
@@ -25,6 +28,14 @@ def test_an_extreme_cell_leaves_the_others_their_colours():
     others = principal_colours(maps).reshape(-1, 3)[1:]
     assert (others.std(axis=0)[1:] > 0.2).all()
     assert 0.3 < others.mean() < 0.7
+
+
+def test_a_size_that_the_network_refuses_is_named():
+    model = FeatureBackbone(TimmBackbone("test_maxvit", "featmap").eval())
+    with pytest.raises(
+        ValueError, match=r"take images of 96 x 96 px, .*\(--image-px\), such as 160"
+    ):
+        feature_maps(model, [torch.zeros(3, 96, 96)])
 
 
 def draw(tmp_path, *words):
