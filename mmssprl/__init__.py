@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ._api import PLACES, find
 from ._dependencies import check_dependencies
 from ._mmcv_operators import provide_operators
+from .system.user_name import name_user
 from .version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -50,4 +51,5 @@ def __dir__() -> list[str]:
     return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
 
 
+name_user()
 provide_operators()

@@ -19,7 +19,7 @@ from ..system.openmp import yield_idle_threads
 from ..system.stopping import signals
 from ..version import __version__
 from . import benchmark, compare, data, features, finetuning, look, search, training, use
-from ._command import add_command, as_typed, draw_without_windows, help_of, name_of, name_user
+from ._command import add_command, as_typed, draw_without_windows, help_of, name_of
 
 GROUPS = {
     "pre-train": (training.PretrainCommand, training.TrainCommand, compare.DemoCommand),
@@ -84,7 +84,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     yield_idle_threads()
     draw_without_windows()
-    name_user()
     args = build_parser().parse_args(list(sys.argv[1:] if argv is None else argv))
     try:
         if args.command != "doctor":  # it reports what is missing

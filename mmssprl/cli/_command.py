@@ -1,7 +1,6 @@
 """``Command``, and options that several commands share."""
 
 import argparse
-import getpass
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -95,17 +94,6 @@ def draw_without_windows() -> None:
     A notebook's backend may not be installed here, and windows need a display.
     """
     os.environ["MPLBACKEND"] = "agg"
-
-
-def name_user() -> None:
-    """Name the user if the system does not, as in a container of `docker run --user`.
-
-    torch asks for the name when it is imported, for the path of a cache.
-    """
-    try:
-        getpass.getuser()
-    except (KeyError, OSError):  # from Python 3.13 on an OSError
-        os.environ["USER"] = f"user{os.getuid()}"
 
 
 class OfWeights(Command):

@@ -26,7 +26,7 @@ from ..system.stopping import (
     signals,
 )
 from . import COMMANDS, training
-from ._command import add_to, draw_without_windows, help_of, name_user
+from ._command import add_to, draw_without_windows, help_of
 
 _FIRST_S = 5.0
 """Delay before other ranks print an error, so that the first rank prints a shared one."""
@@ -57,7 +57,6 @@ def run_tool(name: str) -> None:
     """
     yield_idle_threads()
     draw_without_windows()
-    name_user()
     end_with_experiment()
     if "LOCAL_RANK" in os.environ:  # one of several processes of a launcher
         end_with_parent(os.getppid(), saves=True)

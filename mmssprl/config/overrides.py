@@ -19,6 +19,7 @@ from .reading import one_line, refuse
 
 _HAS_BASE = re.compile(r"^_base_\s*=|\bread_base\(\)", re.MULTILINE)
 _MAX_NAMED = 6
+_SPLITS = ("train", "val", "test")
 _SIMILAR = 0.85
 """Lowest difflib ratio of a misspelt name; 'intervall' and 'interval' have 0.94."""
 
@@ -32,7 +33,6 @@ def merge_options(cfg: Config, options: Mapping[str, Any], *, flag: str = "--cfg
         ValueError: A key that no run reads (the message names one that works), or a path through
             a value without fields.
     """
-    _refuse_num_gpus_alone(cfg, options, flag)
     if any(".pipeline." in key for key in options):  # it may replace a part of its layout
         hand_on_layout(cfg)
 
@@ -85,7 +85,11 @@ def unused_helpers(cfg: Config) -> list[str]:
 
     lines = []
     for name in sorted(cfg.keys() - used_keys(cfg)):
-        found = places.get("pipeline" if name.endswith("_pipeline") else name, {})
+        found = places.get(name, {})
+        split = name.removesuffix("_pipeline")
+        if split in _SPLITS:
+            pipelines = places.get("pipeline", {}).items()
+            found = {k: v for k, v in pipelines if k.startswith(f"{split}_dataloader.")}
         is_set = re.search(rf"^{re.escape(name)}\s*=", text, re.MULTILINE)
         is_used = len(re.findall(rf"\b{re.escape(name)}\b", text)) > 1
         if is_set and found and not is_used and cfg[name] not in found.values():
@@ -112,21 +116,6 @@ def _refuse_unused(cfg: Config, key: str, flag: str) -> NoReturn:
     keys = ", ".join(f"{place}.{rest}" if rest else place for place in found[:_MAX_NAMED])
     remedy = f"set {keys} instead" if keys else "look up the right key in the config"
     raise UserValueError(f"{flag} {name} changes nothing, as no run reads {name!r}; {remedy}.")
-
-
-def _refuse_num_gpus_alone(cfg: Config, options: Mapping[str, Any], flag: str) -> None:
-    """Raise ValueError for another ``num_gpus`` with the queues of the config, which it is for."""
-    head = (cfg.get("model") or {}).get("head") or {}
-    before = cfg.get("num_gpus")
-    now = options.get("num_gpus", before)
-    sets_queues = any(key.startswith("model.head") for key in options)
-    if before and now and now != before and head.get("queue_length") and not sets_queues:
-        names = [name for name in ("queue_length", "patch_queue_length") if head.get(name)]
-        values = [f"model.head.{each}={head[each] * before // now}" for each in names]
-        raise UserValueError(
-            f"{flag} num_gpus={now} alone leaves the queues as they are for {before} processes; "
-            f"give {' '.join(values)} too, or leave num_gpus out."
-        )
 
 
 def _nearest(name: str, names: Iterable[str]) -> str | None:

@@ -62,7 +62,7 @@ def warn_of_batch(cfg: Config, step_samples: int, parts: int = 1) -> None:
         _warn(
             f"auto_scale_lr.enable scales the rate to {step_samples // parts} samples, but a step "
             f"has {step_samples}, as optim_wrapper.accumulative_counts={parts}; set "
-            f"auto_scale_lr.base_batch_size={expected // parts} to scale it to all of them."
+            f"auto_scale_lr.enable=False and the rate for {step_samples} samples."
         )
     elif expected and step_samples and step_samples != expected and not scaling.get("enable"):
         _warn(
@@ -78,16 +78,33 @@ def warn_of_queue(cfg: Config, num_processes: int) -> None:
     head = (cfg.get("model") or {}).get("head") or {}
     rows = head.get("queue_length")
     if is_pretraining(cfg) and rows and written_for and written_for != num_processes:
-        names = [name for name in ("queue_length", "patch_queue_length") if head.get(name)]
-        values = [
-            f"model.head.{each}={head[each] * written_for // num_processes}" for each in names
-        ]
+        values = _queues_for(head, written_for, num_processes)
         _warn(
             f"queues have their rows per process, and model.head.queue_length={rows} is written "
             f"for num_gpus={written_for}: with {num_processes} the queue has "
             f"{rows * num_processes:,} rows instead of {rows * written_for:,}; set "
-            f"{' '.join(values)} num_gpus={num_processes}."
+            f"{values} num_gpus={num_processes}."
         )
+
+
+def line_of_queues(cfg: Config, options: Mapping[str, Any]) -> str:
+    """Return a line if ``options`` set ``num_gpus`` without the queues that it is for, else ""."""
+    head = (cfg.get("model") or {}).get("head") or {}
+    before = cfg.get("num_gpus")
+    now = options.get("num_gpus", before)
+    sets_queues = any(key.startswith("model.head") for key in options)
+    if not (before and now and now != before and head.get("queue_length")) or sets_queues:
+        return ""
+    return (
+        f"num_gpus={now} leaves the queues as they are, for {before} processes by the config; set "
+        f"{_queues_for(head, before, now)} unless this is intended."
+    )
+
+
+def _queues_for(head: Mapping[str, Any], before: int, now: int) -> str:
+    """Return the options that keep the rows of all queues for another number of processes."""
+    names = [name for name in ("queue_length", "patch_queue_length") if head.get(name)]
+    return " ".join(f"model.head.{each}={head[each] * before // now}" for each in names)
 
 
 def warn_of_momentum(cfg: Config, num_steps: int) -> None:

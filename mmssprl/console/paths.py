@@ -62,7 +62,8 @@ def check_path(
         refuse(f"{text} does not end in {ends}", "rename it" if writes else "")
 
     if not found and not writes:
-        known = answer(f"{name} {os.path.basename(text)}")
+        word = os.path.basename(text) if text.endswith(".py") else text
+        known = answer(f"{name} {word}")
         if known:
             raise errors.UserFileNotFoundError(known)
         refuse(f"there is no {text}", "correct the path", errors.UserFileNotFoundError)

@@ -13,6 +13,7 @@ from ..config.at_size import at_size
 from ..config.keys import used_keys
 from ..config.overrides import check_spelling, merge_options, unused_helpers
 from ..config.reading import read_config_file
+from ..config.schedule_checks import line_of_queues
 from ..console.wording import wrapped
 from ..errors import UserValueError
 from ..registry import OPTIM_WRAPPERS, class_of
@@ -31,8 +32,9 @@ def config_with_options(
     cfg = config if isinstance(config, Config) else read_config_file(config)
     check_spelling(cfg)
     if not isinstance(config, Config) and is_first_process():
-        for line in unused_helpers(cfg):
-            print(wrapped(f"warning: {line}"), file=sys.stderr)
+        for line in (*unused_helpers(cfg), line_of_queues(cfg, cfg_options or {})):
+            if line:
+                print(wrapped(f"warning: {line}"), file=sys.stderr)
     if size is not None:
         cfg = at_size(cfg, size)
     merge_options(cfg, cfg_options or {})

@@ -1,7 +1,6 @@
 """The weights that the backbone of a training starts from."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from mmengine.config import Config
@@ -9,14 +8,12 @@ from mmengine.hooks import Hook
 from mmengine.logging import print_log
 from mmengine.runner import Runner
 
-from ..config.hooks import add_hook, hook_value, remove_hooks
+from ..config.hooks import add_hook, remove_hooks
 from ..errors import UserValueError
 from ..models import is_pretraining
 from ..models.unwrap import unwrap
 from ..registry import HOOKS, MODELS, class_of
-from ..system.record_file import RECORD_FILE, read_record
 from ..weights import (
-    RANDOM,
     Source,
     check_fit,
     find_normalisation,
@@ -106,20 +103,6 @@ def apply_weights(cfg: Config, weights: str | None, *, adapt: bool = True) -> No
         fit_backbone(cfg, str(chosen), adapt=adapt and not is_pretraining(cfg))
     take_normalisation(cfg, find_normalisation(chosen, cfg.model.backbone))
     add_hook(cfg, f"mmssprl.{InitialWeightsHook.__name__}", **hook)
-
-
-def require_same_weights(cfg: Config, weights: str) -> None:
-    """Raise ValueError if ``weights`` are not those that the run to resume has started from."""
-    record = read_record(Path(cfg.work_dir) / RECORD_FILE)
-    if "config" not in record:
-        return
-    name = InitialWeightsHook.__name__
-    before = hook_value(Config(record["config"]), name, "weights") or RANDOM
-    if before != whole_path(weights):
-        raise UserValueError(
-            f"cannot resume: the run in {cfg.work_dir} started from {before}, but got --weights "
-            f"{weights}. Leave --weights out, or start a new run in another work dir."
-        )
 
 
 def torchvision_depth(cfg: Config) -> int:

@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -27,6 +28,7 @@ from ..config.schedule_checks import (
 from ..console.live_line import at_work
 from ..console.log_line import LogLine
 from ..console.paths import check_path
+from ..console.wording import wrapped
 from ..datasets.loader_processes import explain_timeout, prepare_loaders
 from ..errors import UserRuntimeError, UserValueError
 from ..saving.checkpoint_checks import check_fit_of_checkpoint, check_readable
@@ -43,7 +45,7 @@ from ..system.slurm import use_step_environment
 from ..system.stopping import StoppedError, is_first_process
 from .adapted_backbone import take_backbone
 from .config_options import config_with_options
-from .initial_weights import apply_weights, require_same_weights
+from .initial_weights import apply_weights
 from .log_processor import BoundedHistoriesHook
 from .runner import BeginHook, ConsoleRunner, end_workers, use_cpu_processes
 from .training_progress import TrainingProgress
@@ -98,8 +100,9 @@ def prepare_train_config(
     if cfg.get("resume") and cfg.load_from:
         check_readable(cfg, "train")
         require_same_run(cfg)
-        if weights is not None:
-            require_same_weights(cfg, weights)
+        if weights is not None and is_first_process():
+            line = f"--weights {weights} is not read: the run goes on from {cfg.load_from}."
+            print(wrapped(line), file=sys.stderr)
         take_backbone(cfg, cfg.load_from)
         return cfg
 

@@ -111,6 +111,9 @@ class BeginHook(Hook):
 
     def before_train(self, runner: Runner) -> None:
         """Delete the checkpoints of another run, and write config and record."""
+        for hook in runner.hooks:
+            if isinstance(hook, SafeCheckpointHook):
+                hook.check(runner)
         if not is_main_process():
             return
         if self.overwrite:

@@ -117,14 +117,15 @@ class FinetuneRun(Run):
     seed: int
 
     def read(self, measured: dict[str, Any]) -> dict[str, Any]:
-        """Return the scores and counts, the main score first, the best epoch and our version."""
+        """Return the scores and counts, the main score first, and what may train differently."""
         plain = {name: x for name, x in measured.items() if isinstance(x, int | float)}
         if next(iter(plain), "num_").startswith("num_"):
             raise RunFailedError(
                 "no object of the val images that this seed has drawn counts; give a val split"
             )
         best = measured.get("best", {}).get("epoch", "")
-        return {**plain, "best_epoch": best, "version": __version__}
+        device = "a GPU" if choose_gpus(None) else "a CPU"
+        return {**plain, "best_epoch": best, "version": __version__, "device": device}
 
     def summary(self, values: dict[str, Any]) -> str:
         """Return the main score."""
@@ -145,12 +146,9 @@ class FineTunings(Experiment[FinetuneRun]):
         self.request = request
 
     def settings(self) -> dict[str, Any]:
-        """Return device, task, data, rows and options, with digests."""
+        """Return task, data, rows and options, with digests."""
         request = self.request
-        # On a CPU smaller images train a narrower model.
-        device = "a GPU" if choose_gpus(None) else "a CPU"
         return {
-            "machine": {"device": device},
             "task": request.task,
             "data": str(Path(request.data).resolve()),
             "contents": digests_of(find_labels(request.data, request.task, measured=False)),
@@ -202,9 +200,14 @@ def format_table(results: Mapping[FinetuneRun, Mapping[str, Any]], reference: st
         lines.append([*cells, *(difference.cells if difference else ("", "", ""))])
     heads = ["weights", "labels", "images", "seeds", f"{metric} %", f"against {reference}"]
     text = f"{markdown_table([*heads, 'p (Holm)', ''], lines)}\n\n{_NOTE}\n{PAIRED}\n"
-    versions = sorted({values.get("version", "0.3.0 or older") for values in results.values()})
+    versions = {values.get("version", "0.3.0 or older") for values in results.values()}
     if len(versions) > 1:
-        text += f"The runs are of mmssprl {', '.join(versions)}, which may train differently.\n"
+        which = ", ".join(sorted(versions))
+        text += f"The runs are of mmssprl {which}, which may train differently.\n"
+    devices = {values["device"] for values in results.values() if "device" in values}
+    if len(devices) > 1:
+        which = " and ".join(sorted(devices))
+        text += f"The runs are of {which}, which may train other models.\n"
     return text
 
 

@@ -62,17 +62,13 @@ class SafeCheckpointHook(CheckpointHook):
                 "from work_dir. Set work_dir to that folder instead."
             )
 
-    def before_train(self, runner: Runner) -> None:
-        """Delete unfinished files, and check that a resumed run has room for its checkpoints."""
+    def check(self, runner: Runner) -> None:
+        """Refuse several optimizers, and a resumed run without room, after deleting leftovers."""
         if isinstance(runner.optim_wrapper, OptimWrapperDict):
             raise UserValueError(
                 f"optim_wrapper must have one optimizer, but got {len(runner.optim_wrapper)}; set "
                 "other learning rates of parts by its paramwise_cfg."
             )
-        with errors_alone(runner.logger):
-            super().before_train(runner)
-        if self.save_best:
-            self._take_best_files(runner)
         if not is_main_process():
             return
 
@@ -84,11 +80,19 @@ class SafeCheckpointHook(CheckpointHook):
             if self.by_epoch:
                 left = runner.max_epochs - runner.epoch
             # Existing checkpoints, step_*.pth too, are deleted as new ones are written.
-            kept = len(getattr(self, "keep_ckpt_ids", ()))
+            kept = len(runner.message_hub.runtime_info.get("keep_ckpt_ids", ()))
             if any(folder.glob(STEP_FILE.format("*"))):
                 kept += 1
             num = num_checkpoints(left, vars(self)) - kept
             require_space(folder, max(1, num) * checkpoint_bytes(runner))
+
+    def before_train(self, runner: Runner) -> None:
+        """Check the run, and look for its checkpoints."""
+        self.check(runner)
+        with errors_alone(runner.logger):
+            super().before_train(runner)
+        if self.save_best:
+            self._take_best_files(runner)
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         """Turn the histories back into mmengine's class."""

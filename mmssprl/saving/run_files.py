@@ -15,20 +15,20 @@ from ..console.paths import check_checkpoint
 from ..console.quiet import keep_off_console
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
 from ..models import is_pretraining
-from ..system.record_file import has_ended
-from ..weights import read_checkpoint
+from ..system.record_file import RECORD_FILE, has_ended
+from ..weights import RANDOM, Source, read_checkpoint, whole_path
 from ..weights.checkpoint_file import reason_of
 
 POINTER = "last_checkpoint"
 """File in a work dir with the path of the newest checkpoint."""
 _NO_TRAINING = re.compile(r"best_.+|.+_backbone")
 """Files next to the checkpoints that hold weights only."""
-# Checkpoints and weights of the training, and what its end and `report` say of them; exports have
-# other names.
-_RUN_FILES = re.compile(
-    r"((epoch|iter|step)_\d+|best_.+|.+_backbone)\.pth|last_checkpoint|probe\.csv|probe_start\.pt|"
-    r"scores\.(csv|json)|predictions\.png|report\.html|recipe\.json"
+# Written by CheckpointHook and PretrainCheckpointHook; exports have other names.
+_RUN_FILES = re.compile(r"((epoch|iter|step)_\d+|best_.+|.+_backbone)\.pth|last_checkpoint")
+_SAID_OF_RUN = re.compile(
+    r"probe\.csv|probe_start\.pt|scores\.(csv|json)|predictions\.png|report\.html|recipe\.json"
 )
+"""Files that the training, its end and `report` write of a run."""
 
 
 def check_work_dir(cfg: Config, *, overwrite: bool) -> None:
@@ -43,7 +43,8 @@ def check_work_dir(cfg: Config, *, overwrite: bool) -> None:
 
     doomed = {path.resolve() for path in files_of_run(cfg)}
     for key in ("weights", "load_from"):
-        if cfg.get(key) and Path(cfg[key]).resolve() in doomed:
+        file = Source.of(cfg.get(key) or RANDOM).file
+        if file and Path(whole_path(file)).resolve() in doomed:
             raise UserValueError(
                 f"overwrite deletes the checkpoints in {work_dir}, but {key}={cfg[key]!r} is one "
                 "of them; copy it elsewhere, or give another work_dir."
@@ -69,8 +70,15 @@ def require_same_config(cfg: Config) -> None:
 
 
 def files_of_run(cfg: Config) -> list[Path]:
-    """Return the checkpoints of the run in ``cfg.work_dir``, and its scores, recipe and report."""
-    return [path for path in Path(cfg.work_dir).glob("*") if _RUN_FILES.fullmatch(path.name)]
+    """Return the checkpoints of the run in ``cfg.work_dir``, and its scores, recipe and report.
+
+    Without a checkpoint or record, such files may be of something else.
+    """
+    paths = [*Path(cfg.work_dir).glob("*")]
+    found = [path for path in paths if _RUN_FILES.fullmatch(path.name)]
+    if found or any(path.name == RECORD_FILE for path in paths):
+        found += [path for path in paths if _SAID_OF_RUN.fullmatch(path.name)]
+    return found
 
 
 def finished_weights(cfg: Config) -> Path | None:

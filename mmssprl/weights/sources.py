@@ -150,8 +150,8 @@ def weights_file(weights: str | Path, name: str = "weights") -> Path:
     newest = found[-1]
     if not newest.stem.endswith(_BEST) and not has_ended(path, unknown=True):
         raise UserValueError(
-            f"{path} was resumed for a longer training, which has not ended: {newest.name} is of "
-            "the shorter one. Resume the run, or give this file or a checkpoint (epoch_N.pth)."
+            f"the last start of the run in {path} has not ended, so {newest.name} may be of an "
+            "earlier one; resume the run, or give this file or a checkpoint (epoch_N.pth)."
         )
     return newest
 

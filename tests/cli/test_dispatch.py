@@ -11,12 +11,12 @@ from mmengine.config import Config
 from torch._utils import ExceptionWrapper
 
 from mmssprl.cli import COMMANDS, build_parser, main
-from mmssprl.cli._command import name_user
 from mmssprl.console.messages import message_for_user
 from mmssprl.errors import UserValueError
 from mmssprl.pyramid import ViewLayout
 from mmssprl.system.commands import command_line
 from mmssprl.system.processes import command_of_process
+from mmssprl.system.user_name import name_user
 
 
 @pytest.mark.parametrize(

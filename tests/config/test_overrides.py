@@ -57,17 +57,6 @@ def test_a_helper_is_refused_with_the_key_that_works(config, key, meant):
     assert value_of(cfg, meant) == 7
 
 
-def test_another_number_of_processes_alone_is_refused():
-    head = {"queue_length": 960, "patch_queue_length": 2496}
-    cfg = Config({"num_gpus": 2, "model": {"head": head}})
-    queues = {"model.head.queue_length": 1920, "model.head.patch_queue_length": 4992}
-    words = " ".join(f"{key}={value}" for key, value in queues.items())
-    with pytest.raises(UserError, match=f"num_gpus=1 alone .* 2 processes; give {words} too"):
-        merge_options(cfg, {"num_gpus": 1})
-    merge_options(cfg, {**queues, "num_gpus": 1})
-    assert cfg.num_gpus == 1
-
-
 @pytest.mark.parametrize(("key", "message"), MISSPELT)
 def test_what_no_run_uses_is_refused(key, message):
     with pytest.raises(UserError, match=message):
@@ -98,6 +87,8 @@ def test_helpers_of_usual_names_pass():
         ("max_epochs = 51", "train_cfg.max_epochs=6 already"),
         ("layout = dict(num_small=6)", "model.layout already"),
         ("train_pipeline = []", "train_dataloader.dataset.pipeline already"),
+        ("test_dataloader = dict(dataset=dict(pipeline=[]))\nval_pipeline = [1]", ""),
+        ("tta_pipeline = []", ""),
         ("max_epochs = 51\ntrain_cfg = dict(max_epochs=max_epochs)", ""),
         ("max_epochs = 6", ""),
         ("max_epochs = 51\ntrain_cfg = dict(max_epochs=max_epochs // 2)", ""),

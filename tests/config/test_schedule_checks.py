@@ -91,7 +91,7 @@ def test_a_rate_that_is_scaled_to_a_part_of_a_step_is_a_warning(warned):
     schedule_checks.warn_of_batch(cfg, 512, parts=4)
     [line] = warned
     assert "to 128 samples, but a step has 512" in line
-    assert "base_batch_size=64 to" in line
+    assert "enable=False and the rate for 512 samples" in line
 
 
 @pytest.mark.parametrize(
@@ -121,6 +121,18 @@ def test_queues_for_other_processes_are_a_warning(
     schedule_checks.warn_of_queue(cfg, num_processes)
     assert len(warned) == num_warnings
     assert all("has 960 rows instead of 1,920" in line for line in warned)
+
+
+def test_another_number_of_processes_without_its_queues_is_a_warning():
+    head = {"queue_length": 960, "patch_queue_length": 2496}
+    cfg = Config({"num_gpus": 2, "model": {"head": head}})
+    queues = {"model.head.queue_length": 1920, "model.head.patch_queue_length": 4992}
+    words = "for 2 processes by the config; set "
+    words += " ".join(f"{key}={value}" for key, value in queues.items())
+    line = schedule_checks.line_of_queues(cfg, {"num_gpus": 1})
+    assert f"num_gpus=1 leaves the queues as they are, {words} " in line
+    for options in ({**queues, "num_gpus": 1}, {"num_gpus": 2}, {}):
+        assert schedule_checks.line_of_queues(cfg, options) == ""
 
 
 def test_a_training_warns(tmp_path, warned):

@@ -185,12 +185,6 @@ def test_changed_data_are_refused_beside_the_scores_of_the_others(change, what, 
     assert started == []
 
 
-def test_another_device_than_the_tables_is_refused(finished, started, monkeypatch):
-    monkeypatch.setattr(finetune, "choose_gpus", lambda asked: 1)
-    with pytest.raises(UserValueError, match=r"machine.device, .* with a CPU and got a GPU;"):
-        call(finished.request)
-
-
 def test_other_epochs_than_the_tables_are_refused(finished, started):
     other = replace(finished.request, asked=replace(finished.request.asked, epochs=3))
     with pytest.raises(UserValueError, match="same epochs, but .* started with 2 and got 3"):
@@ -225,14 +219,21 @@ def test_a_stopped_run_without_a_config_starts_again(trained_after, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_table_of_several_versions_says_so():
+def test_a_table_of_several_versions_or_devices_says_so(monkeypatch):
+    measured = {"accuracy": 50.0, "num_train": 9}
+    monkeypatch.setattr(finetune, "__version__", "9.1")
+    old, *runs = [
+        FinetuneRun(name="", folder=Path(), commands=(), row="a", share=1.0, seed=seed)
+        for seed in range(3)
+    ]
     results = {}
-    for seed, version in enumerate(({}, {"version": "9.1"})):
-        run = FinetuneRun(name="", folder=Path(), commands=(), row="a", share=1.0, seed=seed)
-        results[run] = {"accuracy": 50.0, "num_train": 9, **version}
-    text = format_table(results, "a")
+    for run, gpus in zip(runs, (None, 1), strict=True):
+        monkeypatch.setattr(finetune, "choose_gpus", lambda asked, gpus=gpus: gpus)
+        assert "which may train" not in format_table({run: run.read(measured)}, "a")
+        results[run] = run.read(measured)
+    text = format_table({old: measured, **results}, "a")
     assert "The runs are of mmssprl 0.3.0 or older, 9.1, which may train differently." in text
-    assert "mmssprl" not in format_table({run: results[run]}, "a")
+    assert "The runs are of a CPU and a GPU, which may train other models." in text
 
 
 def test_a_seed_without_a_score_is_no_row(request_):

@@ -1,3 +1,6 @@
+import errno
+import os
+
 import pytest
 import torch
 from helpers.config.linear_config import write_linear
@@ -8,6 +11,7 @@ from torch import nn
 from mmssprl.config.run_config import run_config
 from mmssprl.engine.launch import launch, prepare_test_config, prepare_train_config
 from mmssprl.errors import UserError
+from mmssprl.saving import checkpoint_hooks
 from mmssprl.saving.run_files import check_work_dir, files_of_run
 
 RUN_FILES = {"epoch_1.pth", "epoch_3.pth", "iter_9.pth", "step_9.pth", "best_mAP_epoch_1.pth"}
@@ -19,6 +23,10 @@ OTHER_FILES = {"mine.pth", "epoch_3_mmdet.pth", "notes.txt"}
 def config(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return write_linear(tmp_path)
+
+
+def full(*_):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 class TestWorkDir:
@@ -53,12 +61,21 @@ class TestWorkDir:
         assert {path.name for path in used.iterdir()} >= RUN_FILES | OTHER_FILES
         assert not [*used.glob("*.py")]
 
-    @pytest.mark.parametrize("key", ["weights", "load_from"])
-    def test_what_the_training_starts_from_is_not_deleted(self, config, used, key):
+    @pytest.mark.parametrize(
+        ("key", "start"),
+        [("weights", "run/epoch_3.pth"), ("load_from", "run/epoch_3.pth"), ("weights", "run")],
+    )
+    def test_what_the_training_starts_from_is_not_deleted(self, config, used, key, start):
+        (used / "a_backbone.pth").touch()
         cfg = Config.fromfile(config)
-        cfg[key] = "run/epoch_3.pth"
-        with pytest.raises(ValueError, match=rf"overwrite .*{key}='run/epoch_3"):
+        cfg[key] = start
+        with pytest.raises(ValueError, match=rf"overwrite .*{key}='{start}'"):
             check_work_dir(cfg, overwrite=True)
+
+    def test_scores_without_a_run_are_not_of_one(self, config, tmp_path):
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run/scores.csv").touch()
+        assert files_of_run(prepare_train_config(config, overwrite=True)) == []
 
     @pytest.mark.parametrize(
         ("options", "asked"),
@@ -100,14 +117,19 @@ class TestRefused:
                 resume_file(work)
             tools_test(work)  # its weights are all there
 
-    def test_a_refused_run_leaves_config_and_record(self, work):
+    def test_a_refused_run_leaves_config_and_record(self, work, monkeypatch):
         files = [work / "run" / name for name in ("toy.py", "run.json")]
         before = [file.read_text() for file in files]
-        options = {"train_dataloader.batch_size": 4}
-        cfg = prepare_train_config("toy.py", work_dir="run", resume="auto", cfg_options=options)
-        with pytest.raises(UserError, match="4 samples per step"):
-            launch(cfg, "train")
-        assert [file.read_text() for file in files] == before
+        longer = {"train_cfg.max_epochs": 9}
+        for options, refused in (
+            ({"train_dataloader.batch_size": 4}, "4 samples per step"),
+            (longer, "No space left"),
+        ):
+            cfg = prepare_train_config("toy.py", work_dir="run", resume="auto", cfg_options=options)
+            with pytest.raises((UserError, OSError), match=refused):
+                launch(cfg, "train")
+            assert [file.read_text() for file in files] == before
+            monkeypatch.setattr(checkpoint_hooks, "require_space", full)
 
     def test_a_config_of_another_name(self, work):
         (work / "toy.py").rename(work / "other.py")
