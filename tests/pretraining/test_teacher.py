@@ -121,7 +121,7 @@ def test_an_anchored_run_resumes_with_the_maps_of_its_start(tmp_path, capsys, mo
     assert_equal(torch.load(again, weights_only=True), ended, "weights")
 
 
-@pytest.mark.parametrize("budget", [{"epochs": 2}, {"budget": "20s"}])
+@pytest.mark.parametrize("budget", [{"epochs": 2}, {"budget": "5m"}])
 @pytest.mark.parametrize(("name", "warns"), [("maps", True), ("trained", False)])
 def test_an_untrained_teacher_is_told(name, warns, budget, tmp_path, monkeypatch):
     stub_pace(monkeypatch)
