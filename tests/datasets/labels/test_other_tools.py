@@ -4,7 +4,7 @@ import codecs
 import shutil
 
 import pytest
-from helpers.datasets.label_changes import file, unlink
+from helpers.datasets.label_changes import file, replaced, unlink
 from helpers.datasets.labelled_folders import (
     images_of,
     refused,
@@ -83,7 +83,15 @@ def test_the_path_of_a_data_yaml_may_have_a_comment(tmp_path):
         ("img {}", '"img {}"'),  # as CVAT writes it
         ("cam 1/img {}", '"cam 1/img {}"'),
         ("img_{}", "img_{}.JPG"),
+        ("img_{}", "Annotations/img_{}.xml"),
         ("img_{}", "img_{}  -1"),
+        ("img_{}", "img_{} 1 1 0"),
+        ("img {}", '"img {}" 1'),
+        ("cam 1/img {}", "./cam 1/img {}.jpg 1"),
+        ("img_{}", "JPEGImages/img_{}.jpg"),
+        ("img_{}", "/data/VOC2012/JPEGImages/img_{}.jpg"),
+        ("img_{}", "JPEGImages/img_{0}.jpg Annotations/img_{0}.xml"),
+        ("img_{}", "/JPEGImages/img_{0}.jpg /SegmentationClass/img_{0}.png"),
     ],
 )
 def test_lines_of_image_sets_of_other_tools(tmp_path, name, line):
@@ -99,6 +107,37 @@ def test_lines_of_image_sets_of_other_tools(tmp_path, name, line):
     data = find_labels(tmp_path, "detect")
     expected = [f"{tmp_path}/JPEGImages/{name.format(index)}.jpg" for index in (1, 4, 5, 0, 2)]
     assert [image.path for image in images_of(data)] == expected
+
+
+@pytest.mark.parametrize("below", ["", "cam1/"])
+def test_annotations_that_no_image_set_names_are_not_used(tmp_path, below):
+    for index in range(6):
+        write_image(tmp_path / f"JPEGImages/{below}{index}.jpg", index)
+        for folder in ("cam1", "cam2"):
+            write_xml(tmp_path / f"Annotations/{folder}/{index}.xml", index)
+    replaced("Annotations/cam2/*.xml", "disc|square", "ghost")(tmp_path)
+    (tmp_path / "ImageSets/Main").mkdir(parents=True)
+    for stem, indices in (("train", range(4)), ("val", range(4, 6))):
+        lines = "".join(f"cam1/{index}\n" for index in indices)
+        (tmp_path / f"ImageSets/Main/{stem}.txt").write_text(lines)
+
+    data = find_labels(tmp_path, "detect")
+    assert (data.classes, len(data.train), len(data.val)) == (["disc", "square"], 4, 2)
+
+
+def test_a_line_of_an_image_set_may_have_the_folders_of_the_image(tmp_path):
+    root = write_voc(tmp_path)
+    expected = len(find_labels(root, "detect").val)
+    (root / "JPEGImages").rename(root / "cam1")
+    for path in root.glob("ImageSets/Main/*.txt"):
+        path.write_text("".join(f"cam1/{name}\n" for name in path.read_text().split()))
+    assert len(find_labels(root, "detect").val) == expected
+
+
+def test_a_numbered_copy_is_not_the_original(tmp_path):
+    root = write_voc(tmp_path)
+    file("ImageSets/Main/val.txt", b"img_020.jpg\nimg_021 (1).jpg\n")(root)
+    refused(root, "detect", r"lists for val must have annotations, but 1 of 2 .*img_021 \(1\)")
 
 
 def test_a_line_of_an_image_set_that_names_two_files_is_refused(tmp_path):
