@@ -190,7 +190,7 @@ def meant_by(line: str) -> list[str]:
             has_suffix = name.lower().endswith((*IMAGE_SUFFIXES, ".xml"))
             stem = name.rpartition(".")[0] if has_suffix else name
             found += [name, stem, re.sub(r"^(\./)?((.*/)?JPEGImages/)?", "", stem)]
-    return found
+    return [*dict.fromkeys(found)]
 
 
 def named_by(lines: Iterable[str], image_of: Mapping[str, str]) -> dict[str, list[str]]:

@@ -170,6 +170,37 @@ def test_a_test_that_is_val_leaves_no_image_unused(tmp_path):
     assert find_labels(root, "detect").split == "the data's own train and val"
 
 
+def test_a_mask_of_single_points_is_left_out(tmp_path):
+    """OpenCV draws them around masks of one pixel."""
+
+    def edit(content):
+        content["annotations"][3]["segmentation"] = [[3, 3], [5, 5], [7, 7]]
+
+    objects = sum(objects_of(write_flat(tmp_path, edit), "segment"), ())
+    assert [thing.segmentation for thing in objects].count(None) == 1
+
+
+def test_two_images_of_a_yolo_text_of_which_one_is_listed(tmp_path):
+    root = write_yolo(tmp_path)
+    for split in ("train", "val"):
+        names = sorted(root.glob(f"images/{split}/*.jpg"))
+        (root / f"{split}.txt").write_text("".join(f"{name}\n" for name in names))
+    replaced("data.yaml", "images/(train|val)", r"\1.txt")(root)
+    shutil.copy(root / "images/train/3.jpg", root / "images/train/3.png")
+    assert len(find_labels(root, "detect").train) == 16
+
+
+def test_a_folder_without_labels_is_no_split_of_a_coco_file(tmp_path):
+    names = [f"{('train', 'test')[index % 2]}/{index}.jpg" for index in range(12)]
+
+    def edit(content):
+        kept = [item for item in content["annotations"] if item["image_id"] % 2 == 0]
+        content["annotations"] = kept
+
+    write_listed(tmp_path, names, names, edit=edit)
+    assert find_labels(tmp_path, "detect").split == "20% of 12 images held out, seed 0"
+
+
 def test_an_empty_name_of_an_image_set_is_refused(tmp_path):
     file("ImageSets/Main/val.txt", b'img_020\n""\n')(write_voc(tmp_path))
     refused(tmp_path, "detect", "lists for val must have annotations, but 1 of 2 have none")
@@ -182,13 +213,21 @@ def test_what_labelme_ignores_has_no_index(tmp_path):
     assert find_labels(root, "classify").classes == ["disc", "square"]
 
 
-@pytest.mark.parametrize("ending", ["_labelTrainIds", ".mask", "_seg"])
-def test_endings_of_label_images(tmp_path, ending):
+def test_endings_of_label_images(tmp_path):
     root = write_masks(tmp_path)
     expected = len(images_of(find_labels(root, "segment")))
     for path in [*root.glob("masks/*/*.png")]:
-        path.rename(path.with_name(f"{path.stem}{ending}.png"))
+        path.rename(path.with_name(f"{path.stem}_labelTrainIds.png"))
     assert len(images_of(find_labels(root, "segment"))) == expected
+
+
+@pytest.mark.parametrize("ending", ["_seg", ".mask"])
+def test_pictures_of_masks_next_to_the_images_are_left_out(tmp_path, ending):
+    root = write_masks(tmp_path)
+    for path in [*root.glob("images/*/*.jpg")]:
+        shutil.copy(path, path.with_name(f"{path.stem}{ending}.jpg"))
+    (told, *_) = find_labels(root, "segment").warnings
+    assert told == "24 of 48 images have no label image: they are left out."
 
 
 def test_images_without_a_polygon_are_reported_for_pixels(tmp_path):
@@ -203,6 +242,9 @@ def test_label_images_next_to_a_coco_file_are_reported(tmp_path):
     write_listed(root, [], [f"{index}.jpg" for index in range(24)])
     (told, *_) = find_labels(root, "segment").warnings
     assert told.startswith("the label images are used, for example masks/train/0.png, and not all")
+
+    replaced("all.json", '"segmentation"', '"none"')(root)
+    assert not any("are used" in warning for warning in find_labels(root, "segment").warnings)
 
 
 def test_placeholders_of_one_name_are_one_class(tmp_path):
