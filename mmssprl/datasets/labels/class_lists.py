@@ -12,7 +12,8 @@ from .files import Files
 from .labelled_images import LabelledImage, Splits, all_images, map_images
 
 _BACKGROUND = "background"
-_IGNORE = "__ignore__"
+_LABELME = ["__ignore__", "_background_"]
+"""First lines of LabelMe's labels.txt: the first has no index, the second only in label images."""
 _NOTES = "notes.json"
 """Label Studio's second list, next to classes.txt."""
 _ONE_LIST = "the data must have one list of classes"
@@ -20,12 +21,12 @@ _ONE_LIST = "the data must have one list of classes"
 
 def class_files(files: Files) -> dict[str, list[str]]:
     """Return the classes that classes.txt, its like and the list of obj.data name, by file."""
-    return {name: _titles(files, name) for name in files.class_files}
+    return _class_files(files, _LABELME[:1])
 
 
 def other_lists(files: Files) -> dict[str, list[str]]:
     """Return the lists for boxes: classes.txt and its like without a background, notes.json."""
-    found = class_files(files)
+    found = _class_files(files, _LABELME)
     for name, listed in found.items():
         if name.lower().endswith("labelmap.txt") and listed[0].lower() == _BACKGROUND:
             found[name] = listed[1:]
@@ -125,6 +126,20 @@ def warn_of_similar(classes: Sequence[str], warnings: list[str]) -> None:
         )
 
 
+def _class_files(files: Files, unindexed: list[str]) -> dict[str, list[str]]:
+    """Return the classes by file, without the first lines that have no index."""
+    found = {}
+    for name in files.class_files:
+        titles = _titles(files, name)
+        # A list that begins with the background has an index for it.
+        if titles[0] == unindexed[0]:
+            num = 2 if titles[:2] == unindexed else 1
+            titles = titles[num:]
+        if titles:
+            found[name] = titles
+    return found
+
+
 def _titles(files: Files, name: str) -> list[str]:
     lines = files.read_lines(name)
     # CVAT's labelmap.txt has comments and name:colour:parts:actions.
@@ -136,5 +151,4 @@ def _titles(files: Files, name: str) -> list[str]:
     if "" in titles:
         line = titles.index("") + 1
         raise UserValueError(f"{name}: line {line} must name a class; fill it.")
-    # LabelMe's labels.txt: what it ignores has no index.
-    return titles[1:] if titles[0] == _IGNORE else titles
+    return titles

@@ -213,6 +213,19 @@ def test_what_labelme_ignores_has_no_index(tmp_path):
     assert find_labels(root, "classify").classes == ["disc", "square"]
 
 
+def test_what_labelme_ignores_has_no_index_for_boxes(tmp_path):
+    root = write_yolo(tmp_path)
+    (root / "labels.txt").write_text("__ignore__\n_background_\ndisc\nsquare\n")
+    assert find_labels(root, "detect").classes == ["disc", "square"]
+
+
+def test_a_list_of_what_labelme_ignores_names_no_class(tmp_path):
+    root = write_yolo(tmp_path)
+    expected = find_labels(root, "detect").classes
+    (root / "labels.txt").write_text("__ignore__\n")
+    assert find_labels(root, "detect").classes == expected
+
+
 def test_endings_of_label_images(tmp_path):
     root = write_masks(tmp_path)
     expected = len(images_of(find_labels(root, "segment")))
