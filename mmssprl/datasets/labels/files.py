@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from ...console.paths import DATA_FILES, check_data
 from ...errors import UserError, UserFileNotFoundError, UserValueError, refuse_damaged
-from ..image_index import IMAGE_SUFFIXES, UNREAD_SUFFIXES, walk
+from ..image_index import IMAGE_SUFFIXES, UNREAD_SUFFIXES, walk, without_raw
 from .agreement import spelled
 from .text_files import text_of
 
@@ -80,8 +80,8 @@ class Files:
 
     @cached_property
     def unread(self) -> list[str]:
-        """The names of all images in formats that are not read."""
-        return self.ending(*UNREAD_SUFFIXES)
+        """The names of all images in formats that are not read, see ``without_raw``."""
+        return without_raw(self.ending(*UNREAD_SUFFIXES), self.images)
 
     @cached_property
     def photographs(self) -> list[str]:

@@ -23,6 +23,14 @@ def test_labels_of_a_tool_next_to_folders(tmp_path):
     assert warned(tmp_path, "LabelMe's JSON is not read, the first of 1 .json files; ")
 
 
+def test_raw_files_of_photographs_are_not_left_out(tmp_path):
+    root = write_parts(tmp_path)
+    (root / "part_1/photo 0.orf").touch()
+    assert not warned(root, "formats that are not read")
+    (root / "part_1/photo 1.orf").touch()
+    assert warned(root, "1 files are images of formats that are not read, for example part_1/photo")
+
+
 def test_a_folder_of_all_images_is_reported_as_a_class(tmp_path):
     root = write_parts(tmp_path, ("images", "drawn"))
     assert warned(root, "images is read as a class next to 1 other; move its images away if they")
