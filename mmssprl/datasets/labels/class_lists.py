@@ -19,14 +19,24 @@ _NOTES = "notes.json"
 _ONE_LIST = "the data must have one list of classes"
 
 
-def class_files(files: Files) -> dict[str, list[str]]:
-    """Return the classes that classes.txt, its like and the list of obj.data name, by file."""
-    return _class_files(files, _LABELME[:1])
+def class_files(files: Files, unindexed: Sequence[str] = _LABELME[:1]) -> dict[str, list[str]]:
+    """Return the classes that classes.txt, its like and the list of obj.data name, by file.
+
+    A list that begins with the first of ``unindexed`` has no index for all of them.
+    """
+    found = {}
+    for name in files.class_files:
+        titles = _titles(files, name)
+        if titles[0] == unindexed[0]:
+            titles = [title for title in titles if title not in unindexed]
+        if titles:
+            found[name] = titles
+    return found
 
 
 def other_lists(files: Files) -> dict[str, list[str]]:
     """Return the lists for boxes: classes.txt and its like without a background, notes.json."""
-    found = _class_files(files, _LABELME)
+    found = class_files(files, _LABELME)
     for name, listed in found.items():
         if name.lower().endswith("labelmap.txt") and listed[0].lower() == _BACKGROUND:
             found[name] = listed[1:]
@@ -124,20 +134,6 @@ def warn_of_similar(classes: Sequence[str], warnings: list[str]) -> None:
             f"example {similar[0][0]!r} and {similar[0][1]!r}: they are different classes; rename "
             "one if they are not."
         )
-
-
-def _class_files(files: Files, unindexed: list[str]) -> dict[str, list[str]]:
-    """Return the classes by file, without the first lines that have no index."""
-    found = {}
-    for name in files.class_files:
-        titles = _titles(files, name)
-        # A list that begins with the background has an index for it.
-        if titles[0] == unindexed[0]:
-            num = 2 if titles[:2] == unindexed else 1
-            titles = titles[num:]
-        if titles:
-            found[name] = titles
-    return found
 
 
 def _titles(files: Files, name: str) -> list[str]:
