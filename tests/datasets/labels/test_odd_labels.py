@@ -74,19 +74,6 @@ def test_coco_files_of_other_tools(tmp_path, write, warning, task):
     assert warning in data.warnings[0]
 
 
-@pytest.mark.parametrize("names", ["rgb/{}.jpg", "{}.jpg"])
-def test_a_converted_image_is_in_the_folder_of_the_former(tmp_path, names):
-    write_listed(
-        tmp_path, [f"rgb/{i}.jpg" for i in range(12)], [names.format(i) for i in range(12)]
-    )
-    (tmp_path / "rgb/3.jpg").rename(tmp_path / "rgb/3.png")
-    assert ELSEWHERE in find_labels(tmp_path, "detect").warnings[0]
-
-    (tmp_path / "depth").mkdir()
-    (tmp_path / "rgb/3.png").rename(tmp_path / "depth/3.png")
-    refused(tmp_path, "detect", "must have its image in the data, .* 1 of 12 have none")
-
-
 def test_boxes_with_keypoints_are_read(tmp_path):
     def edit(content):
         for category in content["categories"]:

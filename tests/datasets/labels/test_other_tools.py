@@ -163,6 +163,19 @@ def test_folders_are_the_splits_of_one_coco_file(tmp_path, folders, how):
     assert find_labels(tmp_path, "detect").split == how
 
 
+@pytest.mark.parametrize("names", ["rgb/{}.jpg", "{}.jpg"])
+def test_a_converted_image_is_in_the_folder_of_the_former(tmp_path, names):
+    write_listed(
+        tmp_path, [f"rgb/{i}.jpg" for i in range(12)], [names.format(i) for i in range(12)]
+    )
+    (tmp_path / "rgb/3.jpg").rename(tmp_path / "rgb/3.png")
+    assert "3.jpg: images with" in find_labels(tmp_path, "detect").warnings[0]
+
+    (tmp_path / "depth").mkdir()
+    (tmp_path / "rgb/3.png").rename(tmp_path / "depth/3.png")
+    refused(tmp_path, "detect", "must have its image in the data, .* 1 of 12 have none")
+
+
 def test_a_test_that_is_val_leaves_no_image_unused(tmp_path):
     root = write_yolo(tmp_path)
     lines = "train: images/train\nval: images/val\ntest: images/val\nnames: [disc, square]\n"
