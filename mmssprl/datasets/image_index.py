@@ -3,7 +3,7 @@
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from mmengine.logging import print_log
@@ -20,7 +20,7 @@ IMAGE_SUFFIXES = (
 
 UNREAD_SUFFIXES = (
     *(".heic", ".heif", ".jp2", ".jxl", ".psd", ".tga", ".exr", ".dcm"),
-    *(".dng", ".cr2", ".cr3", ".nef", ".arw"),
+    *(".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".orf", ".rw2"),
 )
 """Suffixes of images in other formats, in lower case."""
 
@@ -39,7 +39,7 @@ class ImageIndex(NamedTuple):
     names: list[str]
     tars: list[str]
     skipped: Counter[str]
-    """Number of other files by ``kind_of``, without hidden ones."""
+    """Number of other files by ``kind_of``, without hidden ones, see ``without_raw``."""
 
 
 def is_hidden(name: str) -> bool:
@@ -76,13 +76,15 @@ def search_images(folder: str, suffixes: tuple[str, ...] = IMAGE_SUFFIXES) -> Im
     skipped: Counter[str] = Counter()
     for below, names in walk(folder, unlisted.append):
         images = []
+        others = []
         for name in names:
             if name.lower().endswith(suffixes):
                 images.append(below + name)
             elif name.lower().endswith(TAR_SUFFIX):
                 tars.append(below + name)
             else:
-                skipped[kind_of(name)] += 1
+                others.append(below + name)
+        skipped.update(map(kind_of, without_raw(others, images)))
         found += sorted(images)  # makes the sort of all images fast
 
     if unlisted:
@@ -100,6 +102,17 @@ def search_images(folder: str, suffixes: tuple[str, ...] = IMAGE_SUFFIXES) -> Im
             f"data_root/data_prefix: {folder!r} must hold {wanted}, but holds {got}."
         )
     return ImageIndex(sorted(found), sorted(tars), skipped)
+
+
+def without_raw(others: Sequence[str], images: Iterable[str]) -> list[str]:
+    """Return the other files without those of ``UNREAD_SUFFIXES`` that have an image.
+
+    A camera may write IMG_1.CR2 next to IMG_1.JPG: nothing is left out.
+    """
+    unread = [name for name in others if name.lower().endswith(UNREAD_SUFFIXES)]
+    stems = {os.path.splitext(name)[0] for name in images} if unread else set()
+    raw = {name for name in unread if os.path.splitext(name)[0] in stems}
+    return [name for name in others if name not in raw]
 
 
 def kind_of(name: str) -> str:

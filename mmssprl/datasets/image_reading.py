@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 from torchvision.io import ImageReadMode, decode_jpeg
 
@@ -43,6 +43,16 @@ _JPEG_START = b"\xff\xd8\xff"
 _ORIENTATION = 0x0112  # of EXIF
 _SIDEWAYS = (5, 6, 7, 8)
 """Orientations that swap width and height."""
+_TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+"""What undoes each orientation; pillow's own function fails where it writes damaged EXIF."""
 
 
 class OutOfBoundsError(ValueError):
@@ -74,8 +84,9 @@ def stored_size(image: Image.Image) -> tuple[tuple[int, int], int]:
 
 def _orientation(image: Image.Image) -> int:
     """Return the EXIF orientation, 1 without one or with EXIF that is damaged."""
-    with contextlib.suppress(SyntaxError):
-        return image.getexif().get(_ORIENTATION, 1)
+    with contextlib.suppress(Exception):  # of many kinds
+        orientation = image.getexif().get(_ORIENTATION, 1)
+        return orientation if orientation in _TURNS else 1
     return 1
 
 
@@ -195,8 +206,10 @@ def dark_warning(dark: Sequence[str], num_images: int) -> str:
 def _decode_with_pil(data: bytes, path: str | Path) -> Tensor:
     image: Image.Image
     with open_image(data, path) as image:
-        if _orientation(image) != 1:
-            ImageOps.exif_transpose(image, in_place=True)
+        image.load()  # turns a TIFF, and reads EXIF behind the pixels of a PNG
+        turn = _TURNS.get(_orientation(image))
+        if turn is not None:
+            image = image.transpose(turn)
         if image.mode.startswith(("I", "F")):  # convert("RGB") would clip 16-bit gray at 255
             image = Image.fromarray(_upper_bits(image))
         elif "transparency" in image.info:  # PIL warns when converting directly to RGB

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..console.progress import watch
 from ..errors import UserValueError
-from .image_index import IMAGE_SUFFIXES, is_hidden, kind_of
+from .image_index import IMAGE_SUFFIXES, is_hidden, kind_of, without_raw
 from .image_reading import ImageReadError
 
 _HEADER_BYTES = 4096
@@ -90,6 +90,7 @@ def _read_headers(tars: tuple[tuple[str, _Tar], ...]) -> Found:
     names: list[str] = []
     places: list[np.ndarray] = []
     skipped: Counter[str] = Counter()
+    others: list[str] = []
     headers = watch(tars, "reading the headers of tar files")
     for number, (prefix, tar) in enumerate(headers):
         found = []
@@ -97,13 +98,14 @@ def _read_headers(tars: tuple[tuple[str, _Tar], ...]) -> Found:
             name = _visible_name(member.name)
             if not name.lower().endswith(IMAGE_SUFFIXES):
                 if name and not member.isdir():
-                    skipped[kind_of(name)] += 1
+                    others.append(prefix + name)
             elif member.isreg() and not member.issparse():
                 names.append(prefix + name)
                 found.append((number, member.offset_data, member.size))
             elif not member.isdir():
                 skipped[_NOT_WHOLE] += 1
         places.append(np.array(found, np.int64).reshape(-1, 3))
+    skipped.update(map(kind_of, without_raw(others, names)))
 
     if not names:
         raise UserValueError(

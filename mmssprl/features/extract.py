@@ -77,16 +77,15 @@ class Images:
             self.left_out = unread_line(source.skipped)
             return
 
-        source = [*source] if isinstance(source, Iterable) else source  # such as of Path.glob
-        if not isinstance(source, list) or not all(isinstance(x, str | Path) for x in source):
-            raise UserTypeError(
-                f"{argument} must be paths of images; for images in memory use load_backbone and "
-                "image_transform."
-            )
-        self.names = [
-            str(check_path(path, f"{argument}[{i}]", file="an image file"))
-            for i, path in enumerate(source)
-        ]
+        self.names = []
+        # Stop at the first that is no path: a loader may be slow or endless.
+        for i, path in enumerate(source if isinstance(source, Iterable) else [source]):
+            if not isinstance(path, str | Path):
+                raise UserTypeError(
+                    f"{argument} must be paths of images; for images in memory use load_backbone "
+                    "and image_transform."
+                )
+            self.names.append(str(check_path(path, f"{argument}[{i}]", file="an image file")))
         if not self.names:
             raise UserValueError(f"{argument} must have at least one image, but got an empty list.")
 

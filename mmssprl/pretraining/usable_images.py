@@ -1,6 +1,5 @@
 """Look at images before a run: whether enough can be trained on, and what is odd about them."""
 
-import math
 import time
 from collections.abc import Iterator, Sequence
 from statistics import median
@@ -12,6 +11,7 @@ from ..console.wording import counted, on_one_line
 from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.bad_images import most_bad
 from ..datasets.image_reading import DARK, MOST_DARK, dark_warning
+from ..datasets.labels.drawn import MOST_DRAWN, are_drawn
 from ..datasets.labels.masks import has_name_of_label_image, label_images_in
 from ..errors import UserValueError
 from .choose import SIZE_STEP_PX
@@ -23,10 +23,6 @@ BAD_SHARE = "train_dataloader.dataset.max_bad_share"
 _MOST_OPENED = 2000
 _LOOK_S = 20.0
 _SAMPLE = 64
-_MOST_LOOKED = 8
-"""Largest number of label images whose colours are counted."""
-_MOST_COLOURS = 64
-"""Largest number of colours of a label image, on a grid of its pixels."""
 
 
 def find_usable_images(
@@ -105,26 +101,14 @@ def _label_images(images: UnlabeledImages) -> list[str]:
     count = len(images)
     paths = [images.get_data_info(index)["img_path"] for index in _spread(count)]
     likely = [path for path in paths if has_name_of_label_image(path)]
-    if len(likely) <= MOST_DARK * len(paths):  # the names of all images take seconds
+    if len(likely) <= MOST_DRAWN * len(paths):  # the names of all images take seconds
         return []
 
     names = images.names
     found = label_images_in(names)
-    if len(found) <= MOST_DARK * count:
+    if len(found) <= MOST_DRAWN * count:
         return []
-    looked = found[:: math.ceil(len(found) / _MOST_LOOKED)]
-    return found if any(_is_drawn(images, names.index(name)) for name in looked) else []
-
-
-def _is_drawn(images: UnlabeledImages, index: int) -> bool:
-    """Whether an image has few colours: a folder gt may hold sharp photographs of blurred ones."""
-    try:
-        image = images.load_image(index)
-    except ImageReadError:
-        return False
-    steps = [max(1, side // _SAMPLE) for side in image.shape[1:]]
-    pixels = image[:, :: steps[0], :: steps[1]].flatten(1)
-    return len(pixels.unique(dim=1).T) <= _MOST_COLOURS
+    return found if are_drawn(found, lambda x: images.load_image(names.index(x))) else []
 
 
 def _refuse_unreadable(images: UnlabeledImages, unreadable: Sequence[str]) -> None:

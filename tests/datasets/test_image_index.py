@@ -22,6 +22,11 @@ def test_names_are_sorted_as_whole_paths(tmp_path):
     assert index == (wanted, [], skipped)
 
 
+def test_raw_files_of_images_are_not_left_out(tmp_path):
+    index = search_images(touch(tmp_path, "a/1.JPG", "a/1.RAF", "a/2.RAF", "b/1.RAF", "a/1.txt"))
+    assert index.skipped == {".raf": 2, ".txt": 1}
+
+
 def test_thumbnails_and_deleted_files_of_systems_are_skipped(tmp_path):
     folders = [
         "a/@eaDir/1.jpg",

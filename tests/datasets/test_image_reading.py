@@ -1,6 +1,7 @@
 import io
 import os
 import pickle
+import struct
 
 import cv2
 import numpy as np
@@ -118,11 +119,23 @@ def test_exif_orientation_is_undone(tmp_path, format, orientation):
 
 
 @pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP"])
-def test_images_with_damaged_exif_are_read_as_stored(tmp_path, format):
-    data = encode(NOISE, format, exif=b"Exif\0\0no header")
+@pytest.mark.parametrize("exif", [b"no header", b"MM\0*"])
+def test_images_with_damaged_exif_are_read_as_stored(tmp_path, format, exif):
+    data = encode(NOISE, format, exif=b"Exif\0\0" + exif)
     assert read(tmp_path, data).shape == (*NOISE.size[::-1], 3)
     with open_image(data) as image:
         assert stored_size(image) == (NOISE.size, 1)
+
+
+@pytest.mark.parametrize("format", ["PNG", "WEBP"])
+def test_an_orientation_next_to_damaged_entries_is_undone(tmp_path, format):
+    """The maker of the camera is a fraction, which pillow reads, but cannot write."""
+    image, _ = turned(RGB, 6)
+    maker = struct.pack("<HHII", 0x010F, 5, 1, 38)
+    orientation = struct.pack("<HHIHH", 0x0112, 3, 1, 6, 0)
+    exif = b"Exif\0\0II*\0" + struct.pack("<IH", 8, 2) + maker + orientation
+    data = encode(image, format, exif=exif + struct.pack("<III", 0, 1, 3), lossless=True)
+    assert largest_difference(read(tmp_path, data), BLOCKS) == 0
 
 
 @pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP", "BMP"])

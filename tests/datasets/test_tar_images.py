@@ -56,7 +56,8 @@ def test_samples_are_those_of_the_folder(tmp_path, warnings, form, longest, work
 def test_shards_give_the_samples_of_folders_of_their_names(tmp_path, warnings):
     for i, name in enumerate(["n02/a.jpg", "n01-2/b.jpg", "n01/c.jpg", "deep/n03/sub/d.jpg"]):
         save(tmp_path / "images" / name, i)
-    (tmp_path / "images" / "n01" / "notes.txt").touch()
+    for name in ("notes.txt", "c.rw2", "d.rw2"):
+        (tmp_path / "images" / "n01" / name).touch()
     shards = tmp_path / "data" / "train"
     for name in ("n02", "n01-2", "n01", "deep/n03"):
         make_tar(shards / f"{name}.tar", tmp_path / "images" / name, inside=True)
@@ -64,7 +65,7 @@ def test_shards_give_the_samples_of_folders_of_their_names(tmp_path, warnings):
     (shards / "n04.tar.gz").write_bytes(b"")
     from_folder = build(tmp_path / "images", pipeline=[CROP])
     from_shards = build(tmp_path / "data", data_prefix="train", pipeline=[CROP])
-    assert from_shards.skipped == {".gz": 1, ".txt": 1}
+    assert from_shards.skipped == {".gz": 1, ".txt": 1, ".rw2": 1}
     found = names(from_shards, shards)
     assert found == ["deep/n03/sub/d.jpg", "n01-2/b.jpg", "n01/c.jpg", "n02/a.jpg"]
     assert found == names(from_folder, tmp_path / "images")

@@ -6,10 +6,10 @@ from torch import nn
 from torchvision.transforms.v2 import functional
 
 import mmssprl
-from mmssprl.errors import UserValueError
+from mmssprl.errors import UserTypeError, UserValueError
 from mmssprl.features import FeatureBackbone
 from mmssprl.features.crops import Crops
-from mmssprl.features.extract import FeatureOptions, extract, joined
+from mmssprl.features.extract import FeatureOptions, Images, extract, joined
 from mmssprl.models import ModuleBackbone, TimmBackbone
 from mmssprl.probing.linear import LabelledSplit, extract_split
 from mmssprl.pyramid import PyramidLevel
@@ -24,6 +24,13 @@ def test_every_pixel_of_a_patch_is_where_training_cuts_it():
     image = torch.arange(121, dtype=torch.uint8).reshape(1, 11, 11).expand(3, 11, 11)
     _, patches = Crops(4, (PyramidLevel(3, 11, 1),)).cut(image)
     assert patches[:, 0].flatten().tolist() == [12, 15, 18, 45, 48, 51, 78, 81, 84]
+
+
+def test_a_loader_in_place_of_paths_is_not_read():
+    batches = map(torch.zeros, range(3))
+    with pytest.raises(UserTypeError, match="images must be paths of images"):
+        Images(batches)
+    assert next(batches).shape == (1,)
 
 
 def test_boxes_by_hand():

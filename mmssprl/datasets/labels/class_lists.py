@@ -12,20 +12,31 @@ from .files import Files
 from .labelled_images import LabelledImage, Splits, all_images, map_images
 
 _BACKGROUND = "background"
-_IGNORE = "__ignore__"
+_LABELME = ["__ignore__", "_background_"]
+"""First lines of LabelMe's labels.txt: the first has no index, the second only in label images."""
 _NOTES = "notes.json"
 """Label Studio's second list, next to classes.txt."""
 _ONE_LIST = "the data must have one list of classes"
 
 
-def class_files(files: Files) -> dict[str, list[str]]:
-    """Return the classes that classes.txt, its like and the list of obj.data name, by file."""
-    return {name: _titles(files, name) for name in files.class_files}
+def class_files(files: Files, unindexed: Sequence[str] = _LABELME[:1]) -> dict[str, list[str]]:
+    """Return the classes that classes.txt, its like and the list of obj.data name, by file.
+
+    A list that begins with the first of ``unindexed`` has no index for all of them.
+    """
+    found = {}
+    for name in files.class_files:
+        titles = _titles(files, name)
+        if titles[0] == unindexed[0]:
+            titles = [title for title in titles if title not in unindexed]
+        if titles:
+            found[name] = titles
+    return found
 
 
 def other_lists(files: Files) -> dict[str, list[str]]:
     """Return the lists for boxes: classes.txt and its like without a background, notes.json."""
-    found = class_files(files)
+    found = class_files(files, _LABELME)
     for name, listed in found.items():
         if name.lower().endswith("labelmap.txt") and listed[0].lower() == _BACKGROUND:
             found[name] = listed[1:]
@@ -136,5 +147,4 @@ def _titles(files: Files, name: str) -> list[str]:
     if "" in titles:
         line = titles.index("") + 1
         raise UserValueError(f"{name}: line {line} must name a class; fill it.")
-    # LabelMe's labels.txt: what it ignores has no index.
-    return titles[1:] if titles[0] == _IGNORE else titles
+    return titles

@@ -29,6 +29,8 @@ _INSIDE = 1.02
 # Fractions of the boxes that fit only with another meaning of their numbers:
 _MOST_ELSEWHERE = 0.5
 """Above it, masks or areas refuse the file."""
+_MOST_POINTS = 0.5
+"""Fraction of the masks above which lists of points refuse the file."""
 _MOST_OUTSIDE = 0.1
 """Above it, the sizes of images refuse the file if all boxes fit with the other meaning."""
 _MOST_ODD = 0.05
@@ -41,6 +43,7 @@ def check_boxes(name: str, content: dict[str, Any], warnings: list[str]) -> None
     Boxes are compared with the boxes around their masks, else with areas and sizes of images.
     Single boxes far from their masks are a warning. Crowds are not compared.
     """
+    _refuse_points(name, content["annotations"])
     _warn_of_scores(name, content["annotations"], warnings)
     own = [a for a in content["annotations"] if a.get("bbox") and not a.get("iscrowd")]
     rotated = [_named(a) for a in own if is_rotated_annotation(a)]
@@ -77,6 +80,29 @@ def check_boxes(name: str, content: dict[str, Any], warnings: list[str]) -> None
         most=_MOST_OUTSIDE,
         least_fitting=1,
     )
+
+
+def has_masks(content: dict[str, Any]) -> bool:
+    """Whether some annotation of a COCO file, which need not be checked, has a mask."""
+    entries = (a for a in content["annotations"] if isinstance(a, dict))
+    return any(a.get("segmentation") for a in entries)
+
+
+def _refuse_points(name: str, annotations: Annotations) -> None:
+    """Raise ValueError if most masks are lists of points; a few are polygons of one corner."""
+    masks = [a for a in annotations if a.get("segmentation")]
+    points = [a for a in masks if _are_points(a["segmentation"])]
+    if len(points) > _MOST_POINTS * len(masks):
+        raise UserValueError(
+            f"{name}: segmentation must be run lengths or a list of polygons, each [x, y, x, y, "
+            f"...], but {len(points)} of {len(masks)} are lists of points, for example of "
+            f"annotation {points[0].get('id')!r:.40}; join the points of each polygon."
+        )
+
+
+def _are_points(segmentation: Any) -> bool:
+    are_lists = isinstance(segmentation, list) and isinstance(segmentation[0], list)
+    return are_lists and len(segmentation) > 2 and {*map(len, segmentation)} == {2}
 
 
 def _warn_of_scores(name: str, annotations: Annotations, warnings: list[str]) -> None:

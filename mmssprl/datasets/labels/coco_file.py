@@ -247,9 +247,8 @@ def _ids(name: str, kind: str, entries: list[dict[str, Any]]) -> set[Any]:
 def _is_mask(value: Any) -> bool:
     """Whether a value is polygons, one or a list, or run lengths that sum up to their size."""
     if isinstance(value, list):
-        are_points = len(value) > 2 and all(isinstance(x, list) and len(x) == 2 for x in value)
         polygons = [value] if len(value) > 5 and _are_numbers(value) else value
-        return not are_points and all(map(_are_numbers, polygons))
+        return all(map(_are_numbers, polygons))
     if not isinstance(value, dict):
         return False
 

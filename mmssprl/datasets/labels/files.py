@@ -5,14 +5,14 @@ import difflib
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
 from ...console.paths import DATA_FILES, check_data
 from ...errors import UserError, UserFileNotFoundError, UserValueError, refuse_damaged
-from ..image_index import IMAGE_SUFFIXES, UNREAD_SUFFIXES, walk
+from ..image_index import IMAGE_SUFFIXES, UNREAD_SUFFIXES, walk, without_raw
 from .agreement import spelled
 from .text_files import text_of
 
@@ -80,8 +80,8 @@ class Files:
 
     @cached_property
     def unread(self) -> list[str]:
-        """The names of all images in formats that are not read."""
-        return self.ending(*UNREAD_SUFFIXES)
+        """The names of all images in formats that are not read, see ``without_raw``."""
+        return without_raw(self.ending(*UNREAD_SUFFIXES), self.images)
 
     @cached_property
     def photographs(self) -> list[str]:
@@ -173,9 +173,9 @@ class Files:
     def find_images(self, named: Sequence[str], near: str, warnings: list[str]) -> list[str]:
         """Return the images that the annotation file ``near`` names, as ``find_image`` finds them.
 
-        Names with other folders, URLs and names in another spelling match by their last part, also
-        with another suffix, with a warning, if each of them has exactly one image. Otherwise it
-        raises FileNotFoundError.
+        Names with other folders, URLs and names in another spelling match by their last part, and
+        names with another suffix in their folder, with a warning, if each of them has exactly one
+        image. Otherwise it raises FileNotFoundError.
         """
         found = {name: self.find_image(name, near) for name in named}
         missing = [name for name in named if found[name] is None]
@@ -183,15 +183,12 @@ class Files:
             return [str(found[name]) for name in named]
 
         by_name = defaultdict(list)
-        by_stem = defaultdict(list)
         for image in self.photographs:
-            last = _last_name(image)
-            by_name[last].append(image)
-            by_stem[_without_suffix(last)].append(image)
+            by_name[_last_name(image)].append(image)
+        folders = {os.path.dirname(image) for image in found.values() if image}
         likely = {}
         for name in missing:
-            last = _last_name(name)
-            likely[name] = by_name[last] or by_stem[_without_suffix(last)]
+            likely[name] = by_name[_last_name(name)] or self._converted(name, near, folders)
         lost = [name for name in missing if len(likely[name]) != 1]
         found |= {name: images[0] for name, images in likely.items() if images}
         if lost or len({*found.values()}) < len(found):
@@ -205,6 +202,19 @@ class Files:
         )
         return [str(found[name]) for name in named]
 
+    def _converted(self, named: str, near: str, folders: Container[str]) -> list[str]:
+        """Return the image with another suffix in the named folder, else in one of ``folders``.
+
+        A converted image stays in its folder: depth/3.png is not rgb/3.jpg.
+        """
+        if not named.lower().endswith((*IMAGE_SUFFIXES, *UNREAD_SUFFIXES)):
+            return []
+        image = self.find_image(named.rpartition(".")[0], near)
+        if image is None or is_label_image(image):
+            return []
+        is_there = not folders or os.path.dirname(image) in folders or re.search(r"[\\/]", named)
+        return [image] if is_there else []
+
 
 def _ends_in(path: str, parts: Sequence[str]) -> bool:
     """Whether a path ends in these folders and this name, with or without its suffix."""
@@ -215,12 +225,6 @@ def _ends_in(path: str, parts: Sequence[str]) -> bool:
 def _last_part(path: str) -> str:
     """Return the last part of a path in one spelling and lower case."""
     return spelled(path.rpartition("/")[2].lower())
-
-
-def _without_suffix(name: str) -> str:
-    """Return a name without the suffix of an image, if it has one."""
-    is_image = name.endswith((*IMAGE_SUFFIXES, *UNREAD_SUFFIXES))
-    return name.rpartition(".")[0] if is_image else name
 
 
 def _last_name(named: str) -> str:

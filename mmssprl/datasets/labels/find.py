@@ -10,6 +10,7 @@ from ...errors import UserFileNotFoundError, UserValueError
 from . import coco_file, folders, masks, unread, voc, yolo
 from .checks import OF_PIXELS, check_labels
 from .class_lists import warn_of_similar, without_unused_twins
+from .coco_boxes import has_masks
 from .copies import with_digests
 from .files import Files
 from .label_maps import IGNORED
@@ -30,6 +31,7 @@ from .repeated import without_repeats
 from .split_lists import read_image_sets, with_lists
 from .split_names import TRAIN
 from .unlisted import warn_of_unlisted
+from .yolo_boxes import refuse_shared
 
 DEFAULT_VAL_SHARE = 0.2
 _OF_OBJECTS = (coco_file, voc, yolo)
@@ -98,6 +100,9 @@ def find_labels(
     data = LabelledData(files.root, layout.TITLE, classes, train, val, how + unused, warnings)
     if layout is voc and task == "detect" and any(thing.box is None for thing in data.objects):
         voc.require_boxes(found)
+    if layout is yolo:
+        used = {os.path.relpath(image.path, files.root) for image in data.images}
+        refuse_shared({image: text for image, text in found.items() if image in used})
 
     data = check_labels(data, task, measured=measured)
     if is_drawn and measured and all(map(_has_only_whole_masks, data.images)):
@@ -113,14 +118,15 @@ def _find(files: Files, task: str, warnings: list[str]) -> tuple[Any, Any]:
     """
     found = [(layout, content) for layout in _OF_OBJECTS if (content := layout.find(files))]
     may_show = task in OF_PIXELS or (task == "classify" and not found)
-    if may_show and (content := masks.find(files)):
-        listed = [name for layout, own in found if layout is coco_file for name in own]
+    if may_show and (drawn := masks.find(files)):
+        contents = dict(found).get(coco_file, {})
+        listed = [name for name, content in contents.items() if has_masks(content)]
         if listed and task != "classify":
             warnings.append(
-                f"the label images are used, for example {content[0]}, and not {listed[0]}; move "
+                f"the label images are used, for example {drawn[0]}, and not {listed[0]}; move "
                 "them away to use its masks."
             )
-        return masks, content
+        return masks, drawn
     if not found and task == "classify" and (content := folders.find(files)):
         return folders, content
 
@@ -167,9 +173,18 @@ def _read(
     if layout in _WITH_FOLDERS and {*splits} == {None}:
         images = {os.path.relpath(image.path, files.root): image for image in all_images(splits)}
         named = by_folder(images, in_words=True)
-        if layout is not coco_file or {*named} - {None} > {TRAIN}:
+        if layout is not coco_file or _are_labelled_splits(named):
             splits = named
     return classes, splits, unused
+
+
+def _are_labelled_splits(named: Splits) -> bool:
+    """Whether folders name train and another split, each with labels.
+
+    The folder test of a COCO file may hold images without any.
+    """
+    with_labels = {split for split, own in named.items() if any(image.labels for image in own)}
+    return {*named} - {None} > {TRAIN} and {*named} - {None} <= with_labels
 
 
 def _has_only_whole_masks(image: LabelledImage) -> bool:

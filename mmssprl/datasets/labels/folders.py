@@ -8,9 +8,9 @@ from pathlib import Path
 from ...console.wording import counted
 from ...errors import UserValueError
 from .agreement import spelled
-from .class_parts import warn_of_parts
 from .files import Files
 from .labelled_images import LabelledImage, Splits
+from .other_labels import warn_of_other_labels
 from .split_names import TRAIN, VAL, split_in_words, split_of, splits_of
 
 TITLE = "a folder per class"
@@ -95,12 +95,11 @@ def _warn_of_left_out(
             "them to JPEG or PNG."
         )
 
-    class_of: dict[str, str] = {}
+    inside: dict[str, None] = {}
     for _, by_class in found:
-        for title, names in by_class.items():
-            class_of.update(dict.fromkeys(names, title))
-    warn_of_parts(files, class_of, warnings)
-    if outside := [name for name in files.images if name not in class_of]:
+        inside.update(dict.fromkeys(chain.from_iterable(by_class.values())))
+    warn_of_other_labels(files, [*inside], warnings)
+    if outside := [name for name in files.images if name not in inside]:
         warnings.append(
             f"{len(outside)} of {len(files.images)} images are in no folder of a class, for "
             f"example {outside[0]}: they are not used; sort them into such folders."

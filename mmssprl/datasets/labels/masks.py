@@ -27,7 +27,7 @@ TITLE = "label images"
 _LEAST_CLASSES = 2
 _IMAGE_FOLDERS = frozenset(("images", "image", "imgs", "jpegimages", "img_dir"))
 _VOC_PREFERRED = ("segmentationclassaug", "segmentationclass")
-_SUFFIX = re.compile(r"[_.-](mask|label|labels|labelids|labeltrainids|seg|gt)$", re.IGNORECASE)
+_SUFFIX = re.compile(r"[_-](mask|label|labels|labelids|labeltrainids|gt)$", re.IGNORECASE)
 _LOSSLESS = (".png", ".bmp", ".tif", ".tiff", ".gif")
 _MOST_IGNORED = 0.1
 """Fraction of label images without any class above which they may be of another convention."""

@@ -107,7 +107,9 @@ def read_list(files: Files, name: str, images: Container[str]) -> list[str]:
     found = {}
     for line in map(str.strip, files.read_lines(name)):
         if line:
-            first = line.rsplit(maxsplit=1)[0]
+            first, last = [*line.rsplit(maxsplit=1), ""][:2]
+            if last.endswith((")", *IMAGE_SUFFIXES)) and "/" not in last:
+                first = line  # "photo (1).jpg" has no class, and is not photo.jpg
             exact = next((each for each in (line, first) if each in images), None)
             found[line] = (
                 exact
@@ -171,13 +173,50 @@ def listed_names(lines: Iterable[str]) -> list[str]:
 def meant_by(line: str) -> list[str]:
     """Return the names that a line of an image set may mean, the likeliest first.
 
-    CVAT writes folders before a name, and quotes around a name with spaces. Others write the suffix
-    of the image, or a number after the name.
+    CVAT writes folders before a name, and quotes around a name with spaces. Others write a suffix,
+    numbers after the name, or the path of the label file after the path of the image.
+    "photo (1).jpg" is never "photo".
     """
-    whole = line.strip('"')
-    names = [whole, re.sub(r"\s+\S+$", "", whole)]
-    bare = [name.rpartition(".")[0] for name in names if name.lower().endswith(IMAGE_SUFFIXES)]
-    return [*names, *bare]
+    texts = [line.replace("\\", "/")]
+    while shorter := re.fullmatch(r"(.+?)\s+[-+]?\d+(?:\.\d+)?", texts[-1]):
+        texts.append(shorter[1])
+    first, *others = map(PurePosixPath, texts[0].split())
+    if first.suffix.lower() in IMAGE_SUFFIXES and [path.stem for path in others] == [first.stem]:
+        texts.append(str(first))
+
+    found: list[str] = []
+    for text in texts:
+        for name in (text, text.strip('"')):
+            has_suffix = name.lower().endswith((*IMAGE_SUFFIXES, ".xml"))
+            stem = name.rpartition(".")[0] if has_suffix else name
+            found += [name, stem, re.sub(r"^(\./)?((.*/)?JPEGImages/)?", "", stem)]
+    return [*dict.fromkeys(found)]
+
+
+def named_by(lines: Iterable[str], image_of: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the label files that each line of an image set names, by line.
+
+    ``image_of`` has the image of each label file: a line may have the folders of either, and the
+    label file comes first.
+    """
+    by_end = _by_end(image_of) | _by_end({name: name for name in image_of})
+    found = {}
+    for line in lines:
+        names = meant_by(line)
+        named = [name for name in (*names, *map(spelled, names)) if name in by_end]
+        if named:
+            found[line] = by_end[named[0]]
+    return found
+
+
+def _by_end(paths: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the keys by the last parts of their paths, 1, 2, ..., without the suffix."""
+    exact: dict[str, list[str]] = defaultdict(list)
+    for key, path in paths.items():
+        parts = path.rpartition(".")[0].split("/")
+        for start in range(len(parts)):
+            exact["/".join(parts[start:])].append(key)
+    return {spelled(end): own for end, own in exact.items()} | exact
 
 
 def read_image_sets(files: Files, task: str) -> _Listed:
@@ -191,22 +230,10 @@ def image_set_splits(
     files: Files, task: str, images: Mapping[str, LabelledImage], what: str
 ) -> Splits:
     """Return train and val of ImageSets/<task>, else the splits that folders name."""
-    exact: dict[str, list[str]] = defaultdict(list)
-    for name in images:
-        parts = name.rpartition(".")[0].split("/")
-        for start in range(len(parts)):
-            exact["/".join(parts[start:])].append(name)
-    by_end = {spelled(end): own for end, own in exact.items()} | exact
-
+    image_of = {name: image.path.removeprefix(f"{files.root}/") for name, image in images.items()}
     splits: dict[str | None, list[LabelledImage]] = {}
     for split, lines in read_image_sets(files, task).items():
-        found = {}
-        for line in lines:
-            names = meant_by(line)
-            named = [name for name in (*names, *map(spelled, names)) if name in by_end]
-            if named:
-                found[line] = by_end[named[0]]
-
+        found = named_by(lines, image_of)
         lost = [line for line in lines if line not in found]
         rule = f"every image that ImageSets/{task} lists for {split} must have {what}"
         refuse_missing(rule, lost, len(lines))

@@ -14,7 +14,7 @@ from .agreement import spelled
 from .files import Files, refuse_missing
 from .labelled_images import Object, Splits, image_of_objects
 from .rotated import is_rotated_object, warn_of_rotated
-from .split_lists import image_set_splits, image_sets, meant_by, read_image_sets
+from .split_lists import image_set_splits, image_sets, meant_by, named_by, read_image_sets
 
 TITLE = "PASCAL VOC"
 _WIDER = {"gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932"}
@@ -38,14 +38,19 @@ def read(
     Classes come from the objects and from the per-class lists of ImageSets/Main. A class is unknown
     in an image if all of its objects there are "difficult".
     """
-    listed: set[str] = set()
-    for line in chain.from_iterable(read_image_sets(files, "Main").values()):
-        listed.update(spelled(name.rpartition("/")[2]) for name in meant_by(line))
-    used = [name for name in found if not listed or spelled(Path(name).stem) in listed]
+    lines = [*chain.from_iterable(read_image_sets(files, "Main").values())]
+    stems: set[str] = set()
+    for line in lines:
+        stems.update(spelled(name.rpartition("/")[2]) for name in meant_by(line))
+    likely = [name for name in found if not lines or spelled(Path(name).stem) in stems]
 
     # <filename> is not used: LabelImg keeps the former name of a renamed image there.
-    paths = {name: files.find_image(Path(name).stem, name) for name in used}
-    missing = [name for name, path in paths.items() if path is None]
+    paths = {name: files.find_image(Path(name).stem, name) for name in likely}
+    by_line = named_by(lines, {name: path or name for name, path in paths.items()})
+    listed = {*chain.from_iterable(by_line.values())}
+    used = [name for name in likely if not lines or name in listed]
+
+    missing = [name for name in used if paths[name] is None]
     rule = "each annotation file must have an image in the data"
     refuse_missing(rule, missing, len(used), files.unread)
 

@@ -22,7 +22,7 @@ from .poses import NUM_BOX, are_poses
 from .split_lists import read_list
 from .split_names import split_of
 from .text_files import text_of
-from .yolo_boxes import check_boxes, refuse_shared
+from .yolo_boxes import check_boxes
 
 TITLE = "YOLO"
 _BOX = 4
@@ -82,7 +82,6 @@ def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list
     ]
     rule = "each file in labels/ must have an image in images/ with the same name"
     refuse_missing(rule, lost, len(used) + len(lost), files.unread)
-    refuse_shared(found)
 
     watched = watch(list(found.items()), "reading annotations")
     lines = _read_lines(files, dict(watched), warnings)

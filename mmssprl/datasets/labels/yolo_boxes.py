@@ -5,6 +5,7 @@ A text is of one image. Centre, width and height keep a box inside.
 Legend: N boxes; a box is four fractions of the image's width and height.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -26,15 +27,21 @@ _LEAST_BOXES = 10
 
 
 def refuse_shared(texts: Mapping[str, str]) -> None:
-    """Raise ValueError if two images have one text: a.jpg and a.png may be different pictures."""
-    first: dict[str, str] = {}
+    """Raise ValueError if two images have one text: a.jpg and a.png may be different pictures.
+
+    ``texts`` has the text of each image that is used.
+    """
+    images = defaultdict(list)
     for image, text in texts.items():
-        other = first.setdefault(text, image)
-        if other != image:
-            raise UserValueError(
-                f"each YOLO text must be of one image, but {text} is of {other} and {image}; "
-                "remove one of the two images, or rename it."
-            )
+        images[text].append(image)
+    shared = {text: own for text, own in images.items() if len(own) > 1}
+    if shared:
+        text, (first, second, *_) = next(iter(shared.items()))
+        raise UserValueError(
+            f"each YOLO text must be of one image, but {len(shared)} of {len(images)} are of two, "
+            f"for example {text} of {first} and {second}; remove one of the two images, or rename "
+            "it."
+        )
 
 
 def check_boxes(written: Mapping[str, Sequence[tuple[int, list[float]]]]) -> None:

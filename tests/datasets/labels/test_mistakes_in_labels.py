@@ -61,8 +61,9 @@ MISTAKES = {
         (crowds_but_for(3), "more than crowds .*, but train has 1; label more"),
     ],
     (write_flat, "segment"): [
-        (first("annotations", segmentation=[[2, 4], [18, 4], [18, 20]]),
-         r"list of polygons, each \[x, y, x, y, ...\], but annotation 1 has \[\[2, 4"),
+        (in_coco(lambda all: [item.update(segmentation=[[2, 4], [18, 4], [18, 20]])
+                              for item in all["annotations"]]),
+         "16 of 16 are lists of points, for example of "),
     ],
     (partial(write_flat, names="gone/{}.png"), "detect"): [
         (in_coco(lambda all: all["images"][1].update(file_name="other/0.png")),
@@ -108,7 +109,7 @@ MISTAKES = {
         (both(unlink("images/train/3.jpg"), file("logo.psd", b"0")),
          "1 of 24 have none, for example .'labels/train/3.txt'.; add the missing files"),
         (lambda root: shutil.copy(root / "images/train/3.jpg", root / "images/train/3.png"),
-         "labels/train/3.txt is of images/train/3.jpg and images/train/3.png; remove one"),
+         "but 1 of 24 are of two, for example labels/train/3.txt of images/train/3.jpg and images"),
         (lambda root: (root / "images/train/3.jpg").rename(root / "images/train/3.heic"),
          "3.txt.*; images/train/3.heic is of a format that is not read: convert such to JPEG"),
         (file("other.yaml", b"names: [cat]\n"), "one list of classes, .* data.yaml and other.yaml"),

@@ -129,6 +129,14 @@ def test_a_missing_image_of_a_list_is_refused(tmp_path):
     refused(root, "detect", "val.txt: each line must name a labelled image .* 1 of 2 .*img_99")
 
 
+@pytest.mark.parametrize("name", ["img_020 (1).jpg", "img_020 copy.jpg", "img_020 (1)"])
+def test_a_copy_in_a_list_is_not_the_original(tmp_path, name):
+    root = without_split(write_voc)(tmp_path)
+    write_lists(root, "train.txt", "val.txt")
+    (root / "val.txt").write_text(f"img_021\n{name}\n")
+    refused(root, "detect", "val.txt: each line must name a labelled image .* 1 of 2 ")
+
+
 def test_an_image_in_both_lists_is_refused(tmp_path):
     root = without_split(write_voc)(tmp_path)
     (root / "train.txt").write_text("img_000\nimg_001\nimg_002\n")
