@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from mmengine.config import Config
 
+from ..config.hooks import is_named
 from ..config.keys import used_keys
 from ..config.run_checks import missing_package
 from ..config.shipped import shipped
@@ -236,7 +237,7 @@ def taken_px(
 
 def _frozen_parts(cfg: Config) -> str:
     """Return how many parameters the function of a network has frozen; '' if it has none."""
-    if cfg.model.backbone.type != "ModuleBackbone":
+    if not is_named(cfg.model.backbone, "ModuleBackbone"):
         return ""
     network = build_backbone(cfg)
     refuse_reused(network)

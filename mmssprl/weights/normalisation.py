@@ -18,6 +18,7 @@ from mmengine.logging import print_log
 from torch import Tensor, nn
 
 from .._dependencies import is_importable
+from ..config.hooks import is_named
 from ..errors import UserValueError
 from ..models import ModuleBackbone, is_pretraining
 from ..models.timm_backbone import check_timm
@@ -56,7 +57,6 @@ def find_normalisation(weights: str, backbone: Mapping[str, Any]) -> Normalisati
     source = Source.of(weights)
     if source.is_supervised:  # torchvision's
         return Normalisation()
-    kind = str(backbone.get("type")).rpartition(".")[2]
     name = backbone.get("model_name", "")  # timm's
     if source.file:
         file = weights_file(source.file)
@@ -70,13 +70,13 @@ def find_normalisation(weights: str, backbone: Mapping[str, Any]) -> Normalisati
         if (stored := stored_normalisation(file)) is not None:
             return stored
 
-    if kind == "TimmBackbone":
+    if is_named(backbone, "TimmBackbone"):
         return _of_timm(name, source.file)
     own = None
-    if kind == "ModuleBackbone":
+    if is_named(backbone, "ModuleBackbone"):
         own = _recorded(file) if source.file else None
         return own or of_module(ModuleBackbone(backbone["network"]).inner, backbone["network"])
-    if kind == "ResNet" and source.file:
+    if is_named(backbone, "ResNet") and source.file:
         own = _recorded(file, f"resnet{backbone['depth']}", f"a ResNet-{backbone['depth']}")
     return own or Normalisation()
 
