@@ -174,7 +174,8 @@ def _use_in_classifier(cfg: Config, backbone: Mapping[str, Any]) -> None:
 
 
 def _check_fit(cfg: Config, path: str, owner: str) -> None:
-    expected = build_for_config(cfg).state_dict()
+    backbone = build_for_config(cfg)
+    expected = backbone.state_dict()
     check_fit(
         start_state(path, wanted=expected),
         expected,
@@ -183,13 +184,31 @@ def _check_fit(cfg: Config, path: str, owner: str) -> None:
         remedy="use a config with the backbone of the weights, put the JSON of their "
         "pre-training next to the file, or give other weights.",
     )
+    take_style(cfg, path, backbone)
+
+
+def take_style(cfg: Config, path: str, built: nn.Module) -> None:
+    """Give a ResNet, which was built from the config, the style of its weights, and say so.
+
+    Raises:
+        ValueError: The network is of timm or of a function, and has no style.
+    """
+    backbone = cfg.model.backbone
     file = Source.of(path).file
-    is_other = file and cfg.model.backbone.get("style") != "caffe" and _HAS_STYLE in expected
-    if is_other and has_caffe_style(weights_file(file)):
+    if not file or backbone.get("style") == "caffe" or _HAS_STYLE not in built.state_dict():
+        return
+    if not has_caffe_style(weights_file(file)):
+        return
+
+    name = backbone.get("model_name") or backbone.get("network")
+    if name:
         raise UserValueError(
-            f"{path} is of a ResNet of style 'caffe', but the backbone of {owner} has its strides "
-            "in other convolutions; set model.backbone.style='caffe' (--cfg-options)."
+            f"{file} is of a ResNet of style 'caffe', but {name} has its strides in other "
+            "convolutions; give the file without timm/ or --backbone."
         )
+    backbone.style = "caffe"
+    if is_first_process():
+        print_log(f"model.backbone has style 'caffe', because {file} has it.", logger="current")
 
 
 def build_for_config(cfg: Config) -> nn.Module:

@@ -152,7 +152,7 @@ def read_architecture(trunk: Mapping[str, Tensor], file: str | Path, remedy: str
         width = trunk[key].shape[:1].numel() if key in trunk else _USUAL_WIDTH
         if width != _USUAL_WIDTH:
             config[setting] = width
-    if has_caffe_style(Path(file)):
+    if has_bottlenecks and has_caffe_style(Path(file)):
         config["style"] = "caffe"
     return config
 

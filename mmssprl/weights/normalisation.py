@@ -31,6 +31,7 @@ from .stored_config import (
     WHITE,
     check_numbers,
     stored_normalisation,
+    takes_bgr,
     training_record,
 )
 
@@ -68,6 +69,7 @@ def find_normalisation(weights: str, backbone: Mapping[str, Any]) -> Normalisati
                 _warn_of_network(description.name, file, said, f"timm/{name}")
             return Normalisation.of_config(described)._replace(source=description.name)
         if (stored := stored_normalisation(file)) is not None:
+            _warn_of_bgr(file)
             return stored
 
     if is_named(backbone, "TimmBackbone"):
@@ -79,6 +81,15 @@ def find_normalisation(weights: str, backbone: Mapping[str, Any]) -> Normalisati
     if is_named(backbone, "ResNet") and source.file:
         own = _recorded(file, f"resnet{backbone['depth']}", f"a ResNet-{backbone['depth']}")
     return own or Normalisation()
+
+
+def _warn_of_bgr(file: Path) -> None:
+    if takes_bgr(file):
+        say_once(
+            f"warning: {file} was trained on BGR images, as its config says, but images are RGB "
+            "here. `convert` reverses the input channels of a ResNet; of another network reverse "
+            "them in its first convolution by flip(1)."
+        )
 
 
 def _of_timm(name: str, file: str) -> Normalisation:
