@@ -30,7 +30,7 @@ from ..weights import (
     take_normalisation,
     weights_file,
 )
-from ..weights.checkpoint_file import read_state
+from ..weights.checkpoint_file import read_state, say_once
 from ..weights.description import channels_of
 from ..weights.pooled import refusal
 from ..weights.stored_config import has_caffe_style
@@ -208,7 +208,7 @@ def take_style(cfg: Config, path: str, built: nn.Module) -> None:
         )
     backbone.style = "caffe"
     if is_first_process():
-        print_log(f"model.backbone has style 'caffe', because {file} has it.", logger="current")
+        say_once(f"model.backbone has style 'caffe', because {file} has it.")
 
 
 def build_for_config(cfg: Config) -> nn.Module:
