@@ -31,8 +31,8 @@ from ..weights import (
     weights_file,
 )
 from ..weights.checkpoint_file import read_state, say_once
-from ..weights.description import channels_of
-from ..weights.pooled import refusal
+from ..weights.description import USUAL_PX, channels_of
+from ..weights.pooled import accepted_px
 from ..weights.stored_config import has_caffe_style
 
 TORCHVISION_FIELDS = {
@@ -48,8 +48,6 @@ _USUAL_FIELDS = {"strides": (1, 2, 2, 2), "dilations": (1, 1, 1, 1), **TORCHVISI
 _RESNET_FIELDS = ("depth", *_USUAL_FIELDS)
 _HAS_STYLE = "layer1.0.conv3.weight"
 """A tensor of ResNets with bottlenecks. The style of others has no effect."""
-_PROBE_PX = 224
-"""Image size to find the number of features, of networks that name no other as the only one."""
 
 
 def fit_backbone(cfg: Config, path: str, *, adapt: bool = True) -> None:
@@ -161,15 +159,9 @@ def _use_in_classifier(cfg: Config, backbone: Mapping[str, Any]) -> None:
     cfg.model.backbone = {k: v for k, v in backbone.items() if k != "init_cfg"}
     built = build_for_config(cfg)
     built.eval()  # not chained: mmpretrain's train() returns None
-    px = getattr(built, "fixed_px", None) or _PROBE_PX
-    images = torch.zeros(1, 3, px, px)
-    if "network" in backbone and (reason := refusal(built, images)):
-        raise UserValueError(
-            f"the network must take float32 images {tuple(images.shape)}, but "
-            f"{backbone['network']} raises {reason}; correct its function."
-        )
+    px = accepted_px(built, cfg.get("image_px", USUAL_PX))
     with torch.inference_mode():
-        features = pool(built(images))  # (1, C)
+        features = pool(built(torch.zeros(1, 3, px, px)))  # (1, C)
     cfg.model.head.in_channels = features.shape[1]
 
 
