@@ -91,13 +91,33 @@ def class_of(kind: Any, registry: Registry, scope: str = "mmssprl") -> type | No
     return kind if isinstance(kind, type) else None  # 'abc' finds Python's module
 
 
+def registered_name(kind: Any, registry: Registry) -> str:
+    """Return the name of a config's ``type``, which can be a class or the path of one.
+
+    It has a scope if the bare name is another class. A class that is not registered has its path.
+    """
+    found = class_of(kind, registry)
+    if found is None:
+        return str(kind)
+    for place in _places(registry):
+        for name, each in place.module_dict.items():
+            if each is found:
+                return name if class_of(name, registry) is found else f"{place.scope}.{name}"
+    return f"{found.__module__}.{found.__qualname__}"
+
+
 def names_in(registry: Registry) -> set[str]:
     """Return all names that a config can use as ``type``."""
+    return set().union(*(place.module_dict for place in _places(registry)))
+
+
+def _places(registry: Registry) -> list[Registry]:
+    """Return the registry of our scope and its parents, the nearest first."""
     with _inner(registry, "mmssprl") as inner:
-        places = [inner]
-        while places[-1].parent is not None:
-            places.append(places[-1].parent)
-    return set().union(*(place.module_dict for place in places))
+        found = [inner]
+        while found[-1].parent is not None:
+            found.append(found[-1].parent)
+    return found
 
 
 @contextmanager

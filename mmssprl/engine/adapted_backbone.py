@@ -30,9 +30,9 @@ from ..weights import (
     take_normalisation,
     weights_file,
 )
-from ..weights.checkpoint_file import read_state
-from ..weights.description import channels_of
-from ..weights.pooled import refusal
+from ..weights.checkpoint_file import read_state, say_once
+from ..weights.description import USUAL_PX, channels_of
+from ..weights.pooled import accepted_px
 from ..weights.stored_config import has_caffe_style
 
 TORCHVISION_FIELDS = {
@@ -48,8 +48,6 @@ _USUAL_FIELDS = {"strides": (1, 2, 2, 2), "dilations": (1, 1, 1, 1), **TORCHVISI
 _RESNET_FIELDS = ("depth", *_USUAL_FIELDS)
 _HAS_STYLE = "layer1.0.conv3.weight"
 """A tensor of ResNets with bottlenecks. The style of others has no effect."""
-_PROBE_PX = 224
-"""Image size to find the number of features, of networks that name no other as the only one."""
 
 
 def fit_backbone(cfg: Config, path: str, *, adapt: bool = True) -> None:
@@ -161,20 +159,15 @@ def _use_in_classifier(cfg: Config, backbone: Mapping[str, Any]) -> None:
     cfg.model.backbone = {k: v for k, v in backbone.items() if k != "init_cfg"}
     built = build_for_config(cfg)
     built.eval()  # not chained: mmpretrain's train() returns None
-    px = getattr(built, "fixed_px", None) or _PROBE_PX
-    images = torch.zeros(1, 3, px, px)
-    if "network" in backbone and (reason := refusal(built, images)):
-        raise UserValueError(
-            f"the network must take float32 images {tuple(images.shape)}, but "
-            f"{backbone['network']} raises {reason}; correct its function."
-        )
+    px = accepted_px(built, cfg.get("image_px", USUAL_PX))
     with torch.inference_mode():
-        features = pool(built(images))  # (1, C)
+        features = pool(built(torch.zeros(1, 3, px, px)))  # (1, C)
     cfg.model.head.in_channels = features.shape[1]
 
 
 def _check_fit(cfg: Config, path: str, owner: str) -> None:
-    expected = build_for_config(cfg).state_dict()
+    backbone = build_for_config(cfg)
+    expected = backbone.state_dict()
     check_fit(
         start_state(path, wanted=expected),
         expected,
@@ -183,13 +176,31 @@ def _check_fit(cfg: Config, path: str, owner: str) -> None:
         remedy="use a config with the backbone of the weights, put the JSON of their "
         "pre-training next to the file, or give other weights.",
     )
+    take_style(cfg, path, backbone)
+
+
+def take_style(cfg: Config, path: str, built: nn.Module) -> None:
+    """Give a ResNet, which was built from the config, the style of its weights, and say so.
+
+    Raises:
+        ValueError: The network is of timm or of a function, and has no style.
+    """
+    backbone = cfg.model.backbone
     file = Source.of(path).file
-    is_other = file and cfg.model.backbone.get("style") != "caffe" and _HAS_STYLE in expected
-    if is_other and has_caffe_style(weights_file(file)):
+    if not file or backbone.get("style") == "caffe" or _HAS_STYLE not in built.state_dict():
+        return
+    if not has_caffe_style(weights_file(file)):
+        return
+
+    name = backbone.get("model_name") or backbone.get("network")
+    if name:
         raise UserValueError(
-            f"{path} is of a ResNet of style 'caffe', but the backbone of {owner} has its strides "
-            "in other convolutions; set model.backbone.style='caffe' (--cfg-options)."
+            f"{file} is of a ResNet of style 'caffe', but {name} has its strides in other "
+            "convolutions; give the file without timm/ or --backbone."
         )
+    backbone.style = "caffe"
+    if is_first_process():
+        say_once(f"model.backbone has style 'caffe', because {file} has it.")
 
 
 def build_for_config(cfg: Config) -> nn.Module:

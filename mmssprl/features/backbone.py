@@ -24,6 +24,7 @@ from ..pixels import IMAGENET_MEAN, IMAGENET_STD, Normalisation, Pixels
 from ..pyramid import ViewLayout, check_px
 from ..system.environment import choose_device
 from ..weights import Source, find_config, load_network
+from ..weights.pooled import GIVE_SIZE
 
 DEFAULT_IMAGE_PX = 224
 RESIZE_RATIO = 256 / 224
@@ -207,7 +208,8 @@ def explain_size(model: FeatureBackbone, images: Tensor) -> Iterator[None]:
         if isinstance(model.backbone, ModuleBackbone):
             raise UserValueError(
                 f"the network must take float32 images {tuple(images.shape)}, but "
-                f"{model.backbone.model_name} raises {first_line(error)}; correct its function."
+                f"{model.backbone.model_name} raises {first_line(error)}; {GIVE_SIZE}, "
+                "or correct its function."
             ) from error
         if own is None or own == sizes:
             raise
@@ -215,8 +217,7 @@ def explain_size(model: FeatureBackbone, images: Tensor) -> Iterator[None]:
             raise
         raise UserValueError(
             f"the network must take images of {sizes[0]} x {sizes[1]} px, but raises "
-            f"{first_line(error)}; give a size that it takes by image_px (--image-px), such as "
-            f"{own[0]}."
+            f"{first_line(error)}; {GIVE_SIZE}, such as {own[0]}."
         ) from error
 
 

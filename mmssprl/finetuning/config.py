@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from mmengine.config import Config
 
+from ..config.hooks import is_named
 from ..config.keys import used_keys
 from ..config.run_checks import missing_package
 from ..config.shipped import shipped
@@ -31,7 +32,7 @@ from ..weights import (
     whole_path,
 )
 from ..weights.checkpoint_file import read_state
-from ..weights.pooled import refusal
+from ..weights.pooled import GIVE_SIZE, accepted_px, refusal
 from .options import FinetuneOptions
 from .tasks import TASKS, Task
 
@@ -157,6 +158,7 @@ def finetune_config(
     kind = TASKS[task_name]
     cfg = Config.fromfile(shipped(kind.base_config(on_gpu=num_gpus > 0)))
     image_px, rows = set_numbers(cfg, weights, asked, len(data.train), num_gpus)
+    cfg.image_px = image_px  # for the features of a network of one size
     pixels = _set_backbone(cfg, weights, backbone_from, depth=50 if num_gpus else 18)
     if not pixels.equals(Normalisation()):
         rows["pixels"] = (str(pixels), f"of {pixels.source}")
@@ -219,24 +221,21 @@ def taken_px(
     """
     network = build_backbone(cfg)
     network.eval()  # not chained: mmpretrain's train() returns None
-    reason = refusal(network, torch.zeros(2, 3, image_px, image_px))
-    if not reason:
-        return image_px
-    own, *_ = getattr(network, "img_size", (0,))
-    if own and not (asked.image_px or refusal(network, torch.zeros(2, 3, own, own))):
-        rows["images"] = (f"{own} px", f"the network does not take {image_px} px")
-        return int(own)
-
-    such = f", such as {own}" if own else ""
-    raise UserValueError(
-        f"the network must take images of {image_px} px, but raises {reason}; give a size that it "
-        f"takes by image_px (--image-px){such}."
-    )
+    px = accepted_px(network, image_px)
+    if px != image_px and asked.image_px:
+        reason = refusal(network, torch.zeros(2, 3, image_px, image_px))
+        raise UserValueError(
+            f"the network must take images of {image_px} px, but raises {reason}; {GIVE_SIZE}, "
+            f"such as {px}."
+        )
+    if px != image_px:
+        rows["images"] = (f"{px} px", f"the network does not take {image_px} px")
+    return px
 
 
 def _frozen_parts(cfg: Config) -> str:
     """Return how many parameters the function of a network has frozen; '' if it has none."""
-    if cfg.model.backbone.type != "ModuleBackbone":
+    if not is_named(cfg.model.backbone, "ModuleBackbone"):
         return ""
     network = build_backbone(cfg)
     refuse_reused(network)

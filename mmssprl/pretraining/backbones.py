@@ -30,6 +30,8 @@ from .network_checks import (
 
 _TIMM_OPTIONS = ((), ("dynamic_img_size",), ("dynamic_img_size", "dynamic_img_pad"))
 """Options for views of several sizes, and of sizes that are no multiple of the patch."""
+_SET_LATER = ("zero_init_residual", "in_channels", "style")
+"""Options of a backbone that other options and the weights set."""
 _SAME = 1e-5  # tolerance within which timm's pooled features are the average of the map
 
 
@@ -51,7 +53,7 @@ def name_of(cfg: Mapping[str, Any]) -> str | None:
     """Return the name that ``find_backbone`` takes for a backbone's config, or None."""
     if "model_name" in cfg:
         return timm_network(cfg["model_name"])
-    own = {key: x for key, x in cfg.items() if key not in ("zero_init_residual", "in_channels")}
+    own = {key: x for key, x in cfg.items() if key not in _SET_LATER}
     named = (each.name for each in BACKBONES.values() if each.cfg == own)
     return cfg.get("network") or next(named, None)
 

@@ -6,6 +6,7 @@ from torch import nn
 
 from ..config.hooks import add_hook
 from ..console.wording import counted
+from ..engine.adapted_backbone import take_style
 from ..errors import UserValueError
 from ..weights import (
     OWN,
@@ -101,6 +102,7 @@ def continue_from(recipe: Recipe, weights: str, backbone: nn.Module, *, is_rgb: 
     """
     check_weights(weights, backbone, recipe)
     cfg = recipe.cfg
+    take_style(cfg, weights, backbone)
     if not Source.of(weights).is_own:
         cfg.weights = whole_path(weights)
     keys = {"backbone.": {"lr_mult": BACKBONE_SHARE}}

@@ -11,6 +11,7 @@ import torch
 from mmengine.config import Config
 from torch import Tensor
 
+from ..config.hooks import is_named
 from ..datasets.labels import LabelledData
 from ..errors import UserError, called, text_of
 from ..features.backbone import FeatureBackbone
@@ -190,7 +191,7 @@ def _find_configs(weights: list[str], config: str | None) -> dict[str, Config]:
     refuse_random(weights)
     own = found[files[0]] if files else find_config(word, config)
     usual = own
-    if files and config is None and own.model.backbone.type == "ResNet":
+    if files and config is None and is_named(own.model.backbone, "ResNet"):
         # The same depth, image size and normalisation, at torchvision's width.
         usual = Config(own.to_dict(), filename=own.filename)
         usual.model.backbone = {"type": "ResNet", "depth": own.model.backbone.depth}

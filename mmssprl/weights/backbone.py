@@ -13,13 +13,14 @@ from mmpretrain.models import ResNet
 from mmpretrain.models.backbones.resnet import Bottleneck
 from torch import Tensor, nn
 
+from ..config.hooks import is_named
 from ..config.reading import read_config_file
 from ..console.quiet import quiet
 from ..errors import UserValueError
 from ..models import ModuleBackbone
 from ..models.timm_backbone import check_timm
 from ..pixels import Normalisation
-from ..registry import MODELS
+from ..registry import MODELS, registered_name
 from .architecture import architecture_of
 from .checkpoint_file import check_fit, read_state
 from .checkpoint_prefixes import find_network, read_backbone, require_finite
@@ -151,7 +152,7 @@ def read_architecture(trunk: Mapping[str, Tensor], file: str | Path, remedy: str
         width = trunk[key].shape[:1].numel() if key in trunk else _USUAL_WIDTH
         if width != _USUAL_WIDTH:
             config[setting] = width
-    if has_caffe_style(Path(file)):
+    if has_bottlenecks and has_caffe_style(Path(file)):
         config["style"] = "caffe"
     return config
 
@@ -185,10 +186,10 @@ def load_network(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
             with quiet():
                 backbone.init_weights()
 
-    if source.is_supervised and own.type != "ResNet":
+    if source.is_supervised and not is_named(own, "ResNet"):
         raise UserValueError(
             f"'{SUPERVISED}' weights exist only for a ResNet, but the backbone of "
-            f"{cfg.filename} is a {own.type}; leave '{SUPERVISED}' out."
+            f"{cfg.filename} is a {registered_name(own.type, MODELS)}; leave '{SUPERVISED}' out."
         )
     comes_with_weights = weights == own.get("network")  # of a function
     if not (source.is_random or comes_with_weights):

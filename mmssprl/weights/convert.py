@@ -23,7 +23,7 @@ from .checkpoint_file import list_faults
 from .checkpoint_prefixes import StoredNetwork, find_network
 from .description import find_description, read_description, write_description
 from .normalisation import find_normalisation
-from .stored_config import takes_bgr
+from .stored_config import stored_normalisation, takes_bgr
 
 RELEASED_CONFIG = "configs/ssprl/ssprl-released_resnet50_2xb64-coslr-200e_coco.py"
 _INPUT = "conv1.weight"
@@ -130,7 +130,8 @@ def _config_of_file(file: Path, backbone: dict[str, Any]) -> Config:
         described.model.backbone = backbone
         return described
 
-    own = find_normalisation(str(file), backbone)
+    # Without the warning of BGR, because ``_in_rgb`` reverses it.
+    own = stored_normalisation(file) or find_normalisation(str(file), backbone)
     pixels = {"pixels": own.pixels._asdict()} if own.pixels else {}
     preprocessor = {**own.numbers, **pixels}
     return Config({"model": {"backbone": backbone, "data_preprocessor": preprocessor}})

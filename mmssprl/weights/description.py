@@ -15,7 +15,7 @@ from ..errors import UserValueError
 from ..models.timm_backbone import fixed_px_of
 from ..pixels import RGB, Normalisation, Pixels
 from ..pyramid import ViewLayout
-from ..registry import MODELS, class_of, names_in
+from ..registry import MODELS, class_of, names_in, registered_name
 from ..system.outputs import write_whole
 from ..system.trusted_modules import is_named, named_modules
 from ..version import __version__
@@ -42,13 +42,27 @@ def describe(cfg: Config) -> dict[str, Any]:
     model = cfg.model
     own = Normalisation.of_config(cfg)
     layout = model.get("layout") or cfg.get("layout")
+    method = model.get("type") or cfg.get("method", "")
     return {
-        "backbone": {k: v for k, v in model.backbone.to_dict().items() if k != "init_cfg"},
+        "backbone": _named({k: v for k, v in model.backbone.to_dict().items() if k != "init_cfg"}),
         "pixels": {**(own.pixels or RGB)._asdict(), **own.numbers},
         "image_px": ViewLayout.build(layout).image_px if layout else _built_for(model.backbone),
-        "method": str(model.get("type") or cfg.get("method", "")),
+        "method": str(getattr(method, "__name__", method)),
         "versions": {"mmssprl": __version__, "torch": torch.__version__},
     }
+
+
+def _named(part: Any) -> Any:
+    """Return a part of a config with registered names, which ``_checked`` reads, as types."""
+    if isinstance(part, list | tuple):
+        return [_named(each) for each in part]
+    if not isinstance(part, dict):
+        return part
+
+    named = {key: _named(value) for key, value in part.items()}
+    if "type" in part:
+        named["type"] = registered_name(part["type"], MODELS)
+    return named
 
 
 def _built_for(backbone: Mapping[str, Any]) -> int:
@@ -203,9 +217,13 @@ def _checked(part: Any) -> Any:
     if not isinstance(part, dict):
         return part
 
+    checked = {key: _checked(value) for key, value in part.items()}
     scope, _, name = str(part.get("type", "ResNet")).rpartition(".")
-    if scope not in ("", "mmssprl", "mmpretrain") or name not in names_in(MODELS):
+    package, is_path, _ = scope.partition(".")
+    if package not in ("", "mmssprl", "mmpretrain") or name not in names_in(MODELS):
         raise UserValueError(f"there is no type {part['type']!r:.80}")
+    if is_path:  # of a class, as earlier versions wrote it
+        checked["type"] = name
 
     module, colon, _ = str(part.get("network")).partition(":")
     if colon and not is_named(module):
@@ -215,4 +233,4 @@ def _checked(part: Any) -> Any:
             f"its network is of the module {name!r}, which is imported only if you name it; begin "
             f"the command with `{program()} --import {typed}`, or import it"
         )
-    return {key: _checked(value) for key, value in part.items()}
+    return checked

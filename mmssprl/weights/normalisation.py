@@ -18,6 +18,7 @@ from mmengine.logging import print_log
 from torch import Tensor, nn
 
 from .._dependencies import is_importable
+from ..config.hooks import is_named
 from ..errors import UserValueError
 from ..models import ModuleBackbone, is_pretraining
 from ..models.timm_backbone import check_timm
@@ -30,6 +31,7 @@ from .stored_config import (
     WHITE,
     check_numbers,
     stored_normalisation,
+    takes_bgr,
     training_record,
 )
 
@@ -56,7 +58,6 @@ def find_normalisation(weights: str, backbone: Mapping[str, Any]) -> Normalisati
     source = Source.of(weights)
     if source.is_supervised:  # torchvision's
         return Normalisation()
-    kind = str(backbone.get("type")).rpartition(".")[2]
     name = backbone.get("model_name", "")  # timm's
     if source.file:
         file = weights_file(source.file)
@@ -68,17 +69,27 @@ def find_normalisation(weights: str, backbone: Mapping[str, Any]) -> Normalisati
                 _warn_of_network(description.name, file, said, f"timm/{name}")
             return Normalisation.of_config(described)._replace(source=description.name)
         if (stored := stored_normalisation(file)) is not None:
+            _warn_of_bgr(file)
             return stored
 
-    if kind == "TimmBackbone":
+    if is_named(backbone, "TimmBackbone"):
         return _of_timm(name, source.file)
     own = None
-    if kind == "ModuleBackbone":
+    if is_named(backbone, "ModuleBackbone"):
         own = _recorded(file) if source.file else None
         return own or of_module(ModuleBackbone(backbone["network"]).inner, backbone["network"])
-    if kind == "ResNet" and source.file:
+    if is_named(backbone, "ResNet") and source.file:
         own = _recorded(file, f"resnet{backbone['depth']}", f"a ResNet-{backbone['depth']}")
     return own or Normalisation()
+
+
+def _warn_of_bgr(file: Path) -> None:
+    if takes_bgr(file):
+        say_once(
+            f"warning: {file} was trained on BGR images, as its config says, but images are RGB "
+            "here. `convert` reverses the input channels of a ResNet; of another network reverse "
+            "them in its first convolution by flip(1)."
+        )
 
 
 def _of_timm(name: str, file: str) -> Normalisation:

@@ -5,16 +5,20 @@ from collections.abc import Callable, Iterable, Iterator
 
 import torch
 from mmengine.config import Config
+from mmengine.utils import to_2tuple
 from torch import Tensor, nn
 
 from ..console.wording import first_line
+from ..errors import UserValueError
 from ..functional.pooling import pool
+from ..models import ModuleBackbone
 from ..pyramid import ViewLayout
 from .description import USUAL_PX, channels_of
 
 Features = tuple[Tensor, Tensor]
 """The last output (N, C, H, W) or (N, C), and the pooled features (N, C)."""
 
+GIVE_SIZE = "give a size that it takes by image_px (--image-px)"
 _OTHER_SIZES = ((64, 96), (160, 192), (173, 211))
 """Height and width; the last ones are odd, because many networks pad such maps."""
 
@@ -85,6 +89,29 @@ def images_of_other_sizes(backbone: nn.Module, channels: int) -> list[Tensor]:
     generator = torch.Generator().manual_seed(0)
     batches = [torch.randn(3, channels, *size, generator=generator) for size in _OTHER_SIZES]
     return batches if all(takes(backbone, images) for images in batches) else []
+
+
+def accepted_px(backbone: nn.Module, px: int) -> int:
+    """Return ``px``, or else the size that a network, in evaluation mode, names as its own.
+
+    Raises:
+        ValueError: The network takes neither.
+    """
+    own, *_ = to_2tuple(getattr(backbone, "img_size", px))
+    for side in (px, own):
+        reason = refusal(backbone, torch.zeros(2, 3, side, side))
+        if not reason:
+            return int(side)
+
+    name = f"the {type(backbone).__name__}"
+    remedy = GIVE_SIZE
+    if isinstance(backbone, ModuleBackbone):
+        name = backbone.model_name
+        remedy = f"{GIVE_SIZE}, or correct its function"
+    raise UserValueError(
+        f"the network must take float32 images (2, 3, {own}, {own}), but {name} raises {reason}; "
+        f"{remedy}."
+    )
 
 
 def takes(backbone: nn.Module, images: Tensor) -> bool:

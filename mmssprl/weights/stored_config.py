@@ -15,7 +15,7 @@ from typing import Any
 from .._dependencies import is_importable
 from ..errors import UserError, UserValueError
 from ..pixels import IMAGENET_MEAN, IMAGENET_STD, Normalisation
-from .checkpoint_file import read_checkpoint, say_once
+from .checkpoint_file import read_checkpoint
 from .description import HubRecord, find_description, read_description
 
 _PREPROCESSORS = ("data_preprocessor", "img_norm_cfg")
@@ -38,6 +38,8 @@ _OF_BGR = (
 _OURS = ("PyramidPreprocessor", "PastePreprocessor")
 _OUR_NUMBERS = {"mean": IMAGENET_MEAN, "std": IMAGENET_STD}
 """What our preprocessors take if a config does not set it, as the shipped ones."""
+_OF_BACKBONE = {"type", "depth"}
+"""A dict of a backbone has one of these."""
 WHITE = 255.0
 _ARGS = "Its entry args"
 _MOST_SHOWN = 80
@@ -47,8 +49,8 @@ _LONGEST = 10**6
 def stored_normalisation(file: Path) -> Normalisation | None:
     """Return the numbers in the config inside a checkpoint; None if it has none.
 
-    Warns of a network that takes BGR, because images are RGB here. Numbers up to 1 are shares of
-    white, for images of PIL, as in MMSelfSup 0.x.
+    They are in the order of RGB. Numbers up to 1 are shares of white, for images of PIL, as in
+    MMSelfSup 0.x.
 
     Raises:
         ValueError: Numbers that are not finite, or a deviation that is not above 0.
@@ -67,11 +69,6 @@ def stored_normalisation(file: Path) -> Normalisation | None:
     elif _takes_bgr(own):
         mean = mean[::-1]
         std = std[::-1]
-        say_once(
-            f"warning: {file} was trained on BGR images, as its config says, but images are RGB "
-            "here. `convert` reverses the input channels of a ResNet; of another network reverse "
-            "them in its first convolution by flip(1)."
-        )
     return Normalisation(mean, std, source)
 
 
@@ -89,8 +86,9 @@ def has_caffe_style(file: Path) -> bool:
     description = find_description(file)
     if description is not None:
         return bool(read_description(description).model.backbone.get("style") == "caffe")
-    styles = {str(own.get("style")) for own in _dicts(_said(file)[0], ("backbone",))}
-    return styles == {"caffe"}
+    # Options of the optimizer for the backbone have its name, too.
+    backbones = [own for own in _dicts(_said(file)[0], ("backbone",)) if own.keys() & _OF_BACKBONE]
+    return {str(own.get("style")) for own in backbones} == {"caffe"}
 
 
 def training_record(file: Path) -> HubRecord | None:

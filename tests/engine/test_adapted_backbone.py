@@ -6,9 +6,14 @@ from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import MODELS, DefaultScope
 
 from mmssprl.config.shipped import shipped
-from mmssprl.engine.adapted_backbone import adapt_backbone, fit_backbone, take_backbone
+from mmssprl.engine.adapted_backbone import (
+    adapt_backbone,
+    fit_backbone,
+    take_backbone,
+    take_style,
+)
 from mmssprl.pretraining.known_backbones import BACKBONES
-from mmssprl.weights import load_network
+from mmssprl.weights import find_config, load_network
 
 
 def adapted(size, name, backbone):
@@ -102,11 +107,15 @@ def test_a_test_normalises_as_the_training_of_its_checkpoint(tmp_path):
 def test_a_resnet_with_bottlenecks_gets_the_style_of_its_weights(depth, style, expected, tmp_path):
     backbone = {"type": "ResNet", "depth": depth, "base_channels": 8, "stem_channels": 8}
     cfg = Config({"model": {"backbone": backbone, "head": {}}})
-    meta = {"cfg": Config({"model": {"backbone": {"style": style}}}).pretty_text}
-    content = {"meta": meta, "state_dict": load_network("random", cfg).state_dict()}
-    torch.save(content, tmp_path / "w.pth")
-    if expected:
-        with pytest.raises(ValueError, match="of style 'caffe', but .* set model.backbone.style='"):
-            fit_backbone(cfg, str(tmp_path / "w.pth"), adapt=False)
-    fit_backbone(cfg, str(tmp_path / "w.pth"))
+    own = Config({"model": {"backbone": {**backbone, "style": style}}})
+    network = load_network("random", cfg)
+    content = {"meta": {"cfg": own.pretty_text}, "state_dict": network.state_dict()}
+    file = str(tmp_path / "w.pth")
+    torch.save(content, file)
+    fit_backbone(cfg, file, adapt=False)
     assert cfg.model.backbone.get("style") == expected
+    assert find_config(file, None).model.backbone.get("style") == expected
+    if expected:
+        timm = Config({"model": {"backbone": {"type": "TimmBackbone", "model_name": "resnet50"}}})
+        with pytest.raises(ValueError, match="'caffe', but resnet50 has .*; give the file without"):
+            take_style(timm, f"timm/resnet50:{file}", network)

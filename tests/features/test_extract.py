@@ -148,6 +148,6 @@ def test_an_error_for_another_reason_than_the_size_keeps_its_class(img_size):
 
 def test_an_error_in_a_network_of_the_user_names_its_function():
     network = ModuleBackbone("helpers.models.odd_nets:half")
-    match = r"float32 images \(2, 3, 96, 96\), but .*odd_nets:half raises RuntimeError: .*; correct"
+    match = r"float32 images \(2, 3, 96, 96\), but .*odd_nets:half raises RuntimeError: .*; give"
     with pytest.raises(UserValueError, match=match):
         extracted(network, 96)

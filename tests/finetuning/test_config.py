@@ -15,7 +15,6 @@ from mmssprl.finetuning.config import (
     finetune_config,
     set_label_files,
     set_numbers,
-    taken_px,
 )
 from mmssprl.finetuning.label_files import write_labels
 from mmssprl.finetuning.options import FinetuneOptions
@@ -286,28 +285,12 @@ def test_parts_that_a_function_has_frozen_are_a_row(name, frozen, tmp_path):
     ("name", "match"),
     [
         ("created_once", "created_once must return a new network at each call"),
-        ("half", r"\(1, 3, 224, 224\), but .*:half raises RuntimeError: .*; correct its function"),
+        ("half", r"\(2, 3, 64, 64\), but .*:half raises RuntimeError: .*; .*correct its function"),
+        ("of_one_size", r":of_one_size raises RuntimeError.*; give a size .* \(--image-px\), or"),
     ],
 )
 def test_a_network_that_cannot_be_trained_is_refused(name, match, tmp_path):
     data = find_labels(write_class_folders(tmp_path / "data", per_class=4), "classify")
-    options = FinetuneOptions(image_px=32)
+    options = FinetuneOptions(image_px=64)
     with pytest.raises(ValueError, match=match):
         finetune_config(f"helpers.models.odd_nets:{name}", data, "classify", options)
-
-
-@pytest.mark.parametrize(("asked", "expected"), [(None, 160), (144, 144)])
-def test_a_network_that_does_not_take_the_usual_size_gets_its_own(asked, expected):
-    backbone = {"type": "TimmBackbone", "model_name": "test_vit"}
-    backbone["options"] = {"dynamic_img_size": True}  # of multiples of 16
-    rows = {}
-    cfg = Config({"model": {"backbone": backbone}})
-    assert taken_px(cfg, asked or 100, FinetuneOptions(image_px=asked), rows) == expected
-    assert rows == ({} if asked else {"images": ("160 px", "the network does not take 100 px")})
-
-
-def test_an_asked_size_that_the_network_does_not_take_is_refused():
-    cfg = Config({"model": {"backbone": {"type": "TimmBackbone", "model_name": "test_vit"}}})
-    match = r"images of 100 px, but raises AssertionError: .*\(--image-px\), such as 160"
-    with pytest.raises(ValueError, match=match):
-        taken_px(cfg, 100, FinetuneOptions(image_px=100), {})

@@ -8,6 +8,7 @@ from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 
+from mmssprl.engine import adapted_backbone
 from mmssprl.pretraining import continuation
 from mmssprl.pretraining.continuation import is_anchored, named_weights
 from mmssprl.pretraining.known_backbones import BACKBONES, Backbone
@@ -100,6 +101,16 @@ def test_a_start_without_a_teacher_has_its_own_number(method, asked, said, make,
     assert (reason == "as asked") == (said == "as asked")
 
 
+def test_a_start_keeps_the_style_of_its_weights(make, tmp_path, monkeypatch):
+    own = Config({"model": {"backbone": {"type": "ResNet", "style": "caffe"}}})
+    content = {"meta": {"cfg": own.pretty_text}, "state_dict": torch.load(tmp_path / "weights.pth")}
+    torch.save(content, tmp_path / "caffe.pth")
+    # A tensor that a small network has, too.
+    monkeypatch.setattr(adapted_backbone, "_HAS_STYLE", "layer1.0.conv1.weight")
+    cfg, _, _ = make("byol", weights=tmp_path / "caffe.pth")
+    assert cfg.model.backbone.style == "caffe"
+
+
 def test_a_file_of_ours_has_the_number_of_such_files(make, tmp_path):
     cfg, *_ = make("byol")
     write_description(tmp_path / "weights.pth", cfg)
@@ -144,6 +155,7 @@ def test_weights_of_ours_name_their_network(tmp_path):
     assert named_weights(asked) == asked
     for backbone, name in (
         ({"type": "ResNet", "depth": 18, "zero_init_residual": True}, "resnet18"),
+        ({"type": "ResNet", "depth": 50, "style": "caffe"}, "resnet50"),
         ({"type": "TimmBackbone", "model_name": "resnet10t"}, "timm/resnet10t"),
         ({"type": "ModuleBackbone", "network": MAPS}, MAPS),
         (dict(BACKBONES["vit-small"].cfg), "vit-small"),

@@ -18,7 +18,7 @@ from mmssprl.weights import (
     weights_file,
     write_description,
 )
-from mmssprl.weights.description import find_description, modules_of
+from mmssprl.weights.description import find_description, modules_of, read_description
 
 
 @pytest.fixture
@@ -136,6 +136,7 @@ class TestFindConfig:
         ("change", "match"),
         [
             ({"backbone": {"type": "os.system", "command": "x"}}, "no type 'os.system'"),
+            ({"backbone": {"type": "nets.mmpretrain.ResNet"}}, "no type 'nets.mmpretrain.ResNet'"),
             ({"backbone": {"type": "ResNet", "norm_cfg": {"type": "subprocess.run"}}}, "no type"),
             ({"image_px": -1}, "image_px"),
         ],
@@ -145,6 +146,26 @@ class TestFindConfig:
         path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
         with pytest.raises(ValueError, match=rf"w\.json is not .*{match}.*--config"):
             find_config(str(weights), None)
+
+    @pytest.mark.parametrize(
+        ("imported", "kind"),
+        [("mmpretrain.models", "ResNet"), ("mmssprl.models", "TimmBackbone")],
+    )
+    def test_a_class_is_described_by_its_registered_name(self, imported, kind, weights, tmp_path):
+        fields = "depth=18, norm_cfg=dict(type=BatchNorm2d), model_name='test_vit'"
+        lines = ["from mmengine.config import read_base", "with read_base():"]
+        lines += ["    from .x import *", f"from {imported} import {kind}"]
+        lines.append("from torch.nn import BatchNorm2d")
+        lines.append(f"model = dict(type={kind}, backbone=dict(type={kind}, {fields}))")
+        (tmp_path / "x.py").touch()
+        (tmp_path / "new_style.py").write_text("\n".join(lines))
+        path = write_description(weights, Config.fromfile(tmp_path / "new_style.py"))
+        assert json.loads(path.read_text())["method"] == kind
+        backbone = read_description(path).model.backbone
+        assert (backbone.type, backbone.norm_cfg.type) == (kind, "BN")
+        # As earlier versions wrote it.
+        path.write_text(path.read_text().replace(f'"{kind}"', f'"{imported}.{kind}"'))
+        assert read_description(path).model.backbone.type == kind
 
     def test_the_folder_of_a_run_needs_a_backbone(self, tmp_path):
         with pytest.raises(FileNotFoundError, match="epoch_N"):

@@ -7,8 +7,10 @@ import pytest
 import torch
 from helpers.models import odd_nets, own_nets
 from mmengine.config import Config
+from mmpretrain.models import ResNet
 
 from mmssprl.features.backbone import load_backbone
+from mmssprl.models import ModuleBackbone, TimmBackbone
 from mmssprl.pixels import IMAGENET_MEAN, IMAGENET_STD, Normalisation, Pixels
 from mmssprl.weights import (
     find_normalisation,
@@ -21,6 +23,7 @@ from mmssprl.weights.normalisation import of_module
 
 RESNET = {"type": "ResNet", "depth": 18, "base_channels": 8, "stem_channels": 8}
 VIT = {"type": "TimmBackbone", "model_name": "test_vit"}
+WITH_NUMBERS = "helpers.models.own_nets:with_numbers"
 UINT16 = Pixels(3, "uint16")
 
 
@@ -43,6 +46,19 @@ def test_without_a_description_the_record_of_timm_counts(tmp_path):
     assert found[:3] == ((127.5,) * 3, (127.5,) * 3, "timm's test_vit")
 
 
+@pytest.mark.parametrize(
+    ("kind", "network", "source"),
+    [
+        (TimmBackbone, {"model_name": "test_vit"}, "timm's test_vit"),
+        (ModuleBackbone, {"network": WITH_NUMBERS}, WITH_NUMBERS),
+    ],
+)
+def test_a_type_that_is_a_class_is_recognised(kind, network, source, tmp_path):
+    (tmp_path / "w.pth").touch()
+    found = find_normalisation(str(tmp_path / "w.pth"), {"type": kind, **network})
+    assert found.source == source
+
+
 def test_weights_of_torchvision_have_the_numbers_of_imagenet_beside_any_config(monkeypatch):
     assert find_normalisation("supervised", VIT) == Normalisation()
     resnet = {"type": "ResNet", "depth": 18}
@@ -54,6 +70,7 @@ def test_weights_of_torchvision_have_the_numbers_of_imagenet_beside_any_config(m
     found = load_backbone("supervised", cfg)
     assert (found.mean, found.std) == (IMAGENET_MEAN, IMAGENET_STD)
     cfg.model.data_preprocessor.pixels = {"channels": 3, "dtype": "uint16"}
+    cfg.model.backbone.type = ResNet  # as in configs of the new style
     assert load_backbone("supervised", cfg).mean == pytest.approx([257 * x for x in IMAGENET_MEAN])
 
 
