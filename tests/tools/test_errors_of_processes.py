@@ -40,7 +40,17 @@ except Exception as error:
     report(error)
     raise
 """
-ABORTS_AT_ITS_END = "os._exit(75) if rank == 0 else os.abort()"
+ABORTS_AFTER_THE_FIRST = """
+from contextlib import suppress
+pipe = __file__ + ".pipe"
+with suppress(FileExistsError):
+    os.mkfifo(pipe)
+with open(pipe, "r" if rank else "w") as file:  # waits for the other
+    if rank == 0:
+        os._exit(75)
+    file.read()  # until the first has ended
+os.abort()
+"""
 
 
 @pytest.mark.dist
@@ -49,7 +59,7 @@ ABORTS_AT_ITS_END = "os._exit(75) if rank == 0 else os.abort()"
     [
         (THE_SECOND_FIRST, 2, r"^process 1 \(exit code 1\): x must be 1\.$"),
         (A_BUG, 1, r"process 0 (.|\n)*ZeroDivisionError: division"),
-        (ABORTS_AT_ITS_END, 2, "^75$"),  # all ranks have saved
+        (ABORTS_AFTER_THE_FIRST, 2, "^75$"),  # all ranks have saved
     ],
     ids=["two errors", "a bug", "saved"],
 )
