@@ -24,7 +24,7 @@ from ..pixels import IMAGENET_MEAN, IMAGENET_STD, Normalisation, Pixels
 from ..pyramid import ViewLayout, check_px
 from ..system.environment import choose_device
 from ..weights import Source, find_config, load_network
-from ..weights.pooled import GIVE_SIZE
+from ..weights.pooled import GIVE_SIZE, takes
 
 DEFAULT_IMAGE_PX = 224
 RESIZE_RATIO = 256 / 224
@@ -213,20 +213,12 @@ def explain_size(model: FeatureBackbone, images: Tensor) -> Iterator[None]:
             ) from error
         if own is None or own == sizes:
             raise
-        if not _takes(model, images.new_zeros(1, images.shape[1], *own)):
+        if not takes(model.backbone, images.new_zeros(1, images.shape[1], *own)):
             raise
         raise UserValueError(
             f"the network must take images of {sizes[0]} x {sizes[1]} px, but raises "
             f"{first_line(error)}; {GIVE_SIZE}, such as {own[0]}."
         ) from error
-
-
-def _takes(model: FeatureBackbone, images: Tensor) -> bool:
-    try:
-        model(images)
-    except Exception:
-        return False
-    return True
 
 
 def image_transform(model: FeatureBackbone) -> v2.Transform:
