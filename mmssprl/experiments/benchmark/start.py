@@ -17,6 +17,7 @@ from ..experiment import Experiment
 from ..options import BenchmarkOptions
 from ..report import Files
 from ..run import RunOutcome
+from .data import digests_of_data
 from .plan import BenchmarkPlan, BenchmarkPlanner
 from .protocols import (
     DATA_PREFIX,
@@ -57,16 +58,19 @@ class Benchmark(Experiment[TransferRun]):
         self._data = data_of(asked.data) if asked.data else usual
 
     def settings(self) -> dict[str, Any]:
-        """Return size and data, and digests of weights and protocols."""
+        """Return size and data, and digests of weights, protocols and given data."""
         configs = {}
         for each in self.protocols:
-            configs[each.name] = digest(Config.fromfile(shipped(each.config)).to_dict())
-        return {
+            configs[each.name] = Config.fromfile(shipped(each.config))
+        found = {
             "size": self.asked.size,
             "data": str(self._data.resolve()) if self._data else None,
             "weights": {row.name: _identity(row) for row in self.rows},
-            "configs": configs,
+            "configs": {name: digest(cfg.to_dict()) for name, cfg in configs.items()},
         }
+        if self._data:
+            found |= digests_of_data(configs, DATA_PREFIX[self.asked.size], self._data)
+        return found
 
     def plan(self, *, writes: bool = True) -> None:
         """Claim the work dir, generate scenes if needed, plan the runs and write their configs."""
