@@ -157,7 +157,8 @@ def read_objects(root: ET.Element, name: str) -> Named:
             top = max(0.0, top - 1)
             box = (left, top, right - left, bottom - top)
 
-        is_difficult = (item.findtext("difficult") or "0").strip() == "1"
+        mark = (item.findtext("difficult") or "0").strip().lower()
+        is_difficult = mark in ("1", "true", "yes")
         found.append((title, Object(0, box, is_crowd=is_difficult)))
     return found
 

@@ -268,9 +268,11 @@ def test_a_class_that_every_image_of_val_shows_is_a_warning(tmp_path):
     assert not any("every image of val" in warning for warning in plain)
 
 
-def test_a_class_is_not_absent_where_it_is_difficult(tmp_path):
+@pytest.mark.parametrize("mark", ["1", "True"])  # of LabelImg, of scripts in Python
+def test_a_class_is_not_absent_where_it_is_difficult(mark, tmp_path):
     root = write_voc(tmp_path, num_images=25, num_val=2)  # a disc next to a square, and a disc
     path = root / "Annotations/img_024.xml"
-    path.write_text(path.read_text().replace("</name>", "</name><difficult>1</difficult>"))
+    marked = f"</name><difficult>{mark}</difficult>"
+    path.write_text(path.read_text().replace("</name>", marked))
     warnings = find_labels(root, "classify").warnings
     assert any("every image of val shows disc: " in warning for warning in warnings)
