@@ -28,12 +28,11 @@ from ..weights import (
     find_config,
     start_state,
     take_normalisation,
-    weights_file,
 )
+from ..weights.backbone import needs_caffe_style
 from ..weights.checkpoint_file import read_state, say_once
 from ..weights.description import USUAL_PX, channels_of
 from ..weights.pooled import accepted_px
-from ..weights.stored_config import has_caffe_style
 
 TORCHVISION_FIELDS = {
     "stem_channels": 64,
@@ -46,8 +45,6 @@ TORCHVISION_FIELDS = {
 }
 _USUAL_FIELDS = {"strides": (1, 2, 2, 2), "dilations": (1, 1, 1, 1), **TORCHVISION_FIELDS}
 _RESNET_FIELDS = ("depth", *_USUAL_FIELDS)
-_HAS_STYLE = "layer1.0.conv3.weight"
-"""A tensor of ResNets with bottlenecks. The style of others has no effect."""
 
 
 def fit_backbone(cfg: Config, path: str, *, adapt: bool = True) -> None:
@@ -185,22 +182,11 @@ def take_style(cfg: Config, path: str, built: nn.Module) -> None:
     Raises:
         ValueError: The network is of timm or of a function, and has no style.
     """
-    backbone = cfg.model.backbone
-    file = Source.of(path).file
-    if not file or backbone.get("style") == "caffe" or _HAS_STYLE not in built.state_dict():
-        return
-    if not has_caffe_style(weights_file(file)):
-        return
-
-    name = backbone.get("model_name") or backbone.get("network")
-    if name:
-        raise UserValueError(
-            f"{file} is of a ResNet of style 'caffe', but {name} has its strides in other "
-            "convolutions; give the file without timm/ or --backbone."
-        )
-    backbone.style = "caffe"
-    if is_first_process():
-        say_once(f"model.backbone has style 'caffe', because {file} has it.")
+    if needs_caffe_style(path, cfg.model.backbone, built.state_dict()):
+        cfg.model.backbone.style = "caffe"
+        if is_first_process():
+            file = Source.of(path).file
+            say_once(f"model.backbone has style 'caffe', because {file} has it.")
 
 
 def build_for_config(cfg: Config) -> nn.Module:

@@ -1,7 +1,7 @@
 """Build backbones from configs and load their weights."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from ..models.timm_backbone import check_timm
 from ..pixels import Normalisation
 from ..registry import MODELS, registered_name
 from .architecture import architecture_of
-from .checkpoint_file import check_fit, read_state
+from .checkpoint_file import check_fit, read_state, say_once
 from .checkpoint_prefixes import find_network, read_backbone, require_finite
 from .description import find_description, read_description
 from .downloads import supervised_state, timm_state
@@ -36,6 +36,8 @@ _DEPTHS = {
 }
 """Depth of a ResNet by (whether it has bottlenecks, blocks per stage)."""
 _USUAL_WIDTH = 64
+_HAS_STYLE = "layer1.0.conv3.weight"
+"""A tensor of ResNets with bottlenecks. The style of others has no effect."""
 
 
 def find_config(weights: str, config: str | None) -> Config:
@@ -202,10 +204,42 @@ def load_network(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
             owner=str(cfg.filename or own.get("model_name", f"mmpretrain's {own.type}")),
             remedy="give the config or the network that they were trained with.",
         )
+        if needs_caffe_style(weights, own, expected):
+            say_once(
+                f"warning: {source.file} is of a ResNet of style 'caffe', but "
+                f"{cfg.filename or 'its config'} has its strides in other convolutions. The config "
+                "is followed; set style='caffe' in its backbone to follow the file."
+            )
         backbone.load_state_dict(state, strict=False)
     # mmpretrain's train() returns nothing, so eval() does not chain.
     backbone.eval()
     return backbone
+
+
+def needs_caffe_style(weights: str, own: Mapping[str, Any], names: Container[str]) -> bool:
+    """Whether weights are of a ResNet of style 'caffe', and the network that takes them is not.
+
+    Args:
+        weights: WEIGHTS.
+        own: Config of the network.
+        names: Names of its tensors.
+
+    Raises:
+        ValueError: The network is of timm or of a function, and has no style.
+    """
+    file = Source.of(weights).file
+    if not file or own.get("style") == "caffe" or _HAS_STYLE not in names:
+        return False
+    if not has_caffe_style(weights_file(file)):
+        return False
+
+    name = own.get("model_name") or own.get("network")
+    if name:
+        raise UserValueError(
+            f"{file} is of a ResNet of style 'caffe', but {name} has its strides in other "
+            "convolutions; give the file without timm/ or --backbone."
+        )
+    return True
 
 
 def start_state(

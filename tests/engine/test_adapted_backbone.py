@@ -1,3 +1,5 @@
+import re
+
 import pytest
 import torch
 from helpers.experiments.tiny_benchmark import NARROW, RESNET50, protocol
@@ -104,7 +106,9 @@ def test_a_test_normalises_as_the_training_of_its_checkpoint(tmp_path):
     ("depth", "style", "expected"),
     [(50, "caffe", "caffe"), (50, "pytorch", None), (18, "caffe", None)],
 )
-def test_a_resnet_with_bottlenecks_gets_the_style_of_its_weights(depth, style, expected, tmp_path):
+def test_a_resnet_with_bottlenecks_gets_the_style_of_its_weights(
+    depth, style, expected, tmp_path, capfd
+):
     backbone = {"type": "ResNet", "depth": depth, "base_channels": 8, "stem_channels": 8}
     cfg = Config({"model": {"backbone": backbone, "head": {}}})
     own = Config({"model": {"backbone": {**backbone, "style": style}}})
@@ -115,6 +119,10 @@ def test_a_resnet_with_bottlenecks_gets_the_style_of_its_weights(depth, style, e
     fit_backbone(cfg, file, adapt=False)
     assert cfg.model.backbone.get("style") == expected
     assert find_config(file, None).model.backbone.get("style") == expected
+    given = Config({"model": {"backbone": backbone}})
+    load_network(file, given)
+    told = "w.pth is of a ResNet of style 'caffe', but its config has .* set style='caffe'"
+    assert bool(re.search(told, capfd.readouterr().out)) == bool(expected)
     if expected:
         timm = Config({"model": {"backbone": {"type": "TimmBackbone", "model_name": "resnet50"}}})
         with pytest.raises(ValueError, match="'caffe', but resnet50 has .*; give the file without"):
