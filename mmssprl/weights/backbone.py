@@ -49,12 +49,13 @@ def find_config(weights: str, config: str | None) -> Config:
     file without weights or an unknown architecture.
     """
     cfg = _find_config(weights, config)
-    if not says_normalisation(cfg):
-        own = find_normalisation(weights, cfg.model.backbone)
-        if not own.equals(Normalisation()):
-            cfg.model.data_preprocessor = own.numbers
-    elif config is not None:
+    if config is not None and says_normalisation(cfg):
         warn_of_description(cfg, weights)
+        return cfg
+
+    own = find_normalisation(weights, cfg.model.backbone)
+    if not own.equals(Normalisation.of_config(cfg)):
+        cfg.model.data_preprocessor = own.numbers
     return cfg
 
 

@@ -61,14 +61,21 @@ def find_normalisation(weights: str, backbone: Mapping[str, Any]) -> Normalisati
     name = backbone.get("model_name", "")  # timm's
     if source.file:
         file = weights_file(source.file)
-        description = find_description(file)
-        if description is not None:
-            described = read_description(description)
-            said = described.model.backbone.get("model_name", "")
-            if name and said and not _are_one(said, name):
-                _warn_of_network(description.name, file, said, f"timm/{name}")
-            return Normalisation.of_config(described)._replace(source=description.name)
-        if (stored := stored_normalisation(file)) is not None:
+        own = _described(file, name)
+        if own is not None and Path(own.source).stem in (file.stem, file.resolve().stem):
+            return own
+
+        stored = stored_normalisation(file)
+        if own is not None:
+            # A checkpoint of another training may have been copied next to the JSON of a run.
+            if stored is None or stored.equals(own):
+                return own
+            say_once(
+                f"warning: {file} was trained with {stored}, as the config in it says, but "
+                f"{own.source} next to it says {own}. The file is followed; move it out of the "
+                "folder if it is of another training."
+            )
+        if stored is not None:
             _warn_of_bgr(file)
             return stored
 
@@ -81,6 +88,18 @@ def find_normalisation(weights: str, backbone: Mapping[str, Any]) -> Normalisati
     if is_named(backbone, "ResNet") and source.file:
         own = _recorded(file, f"resnet{backbone['depth']}", f"a ResNet-{backbone['depth']}")
     return own or Normalisation()
+
+
+def _described(file: Path, name: str) -> Normalisation | None:
+    """Return the numbers of the description next to a file that is read as timm's ``name``."""
+    description = find_description(file)
+    if description is None:
+        return None
+    described = read_description(description)
+    said = described.model.backbone.get("model_name", "")
+    if name and said and not _are_one(said, name):
+        _warn_of_network(description.name, file, said, f"timm/{name}")
+    return Normalisation.of_config(described)._replace(source=description.name)
 
 
 def _warn_of_bgr(file: Path) -> None:

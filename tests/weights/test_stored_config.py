@@ -7,7 +7,13 @@ import torch
 from mmengine.config import Config
 
 from mmssprl.pixels import IMAGENET_MEAN, IMAGENET_STD
-from mmssprl.weights import find_normalisation, normalisation
+from mmssprl.weights import (
+    build_backbone,
+    find_config,
+    find_normalisation,
+    normalisation,
+    write_description,
+)
 from mmssprl.weights.stored_config import (
     has_caffe_style,
     stored_normalisation,
@@ -162,6 +168,23 @@ def test_other_numbers_of_ours_are_not_replaced_by_imagenets(more, tmp_path):
 )
 def test_a_config_says_the_order_of_channels(preprocessor, is_bgr, tmp_path):
     assert takes_bgr(save(of_model(**preprocessor), tmp_path)) == is_bgr
+
+
+@pytest.mark.parametrize(("name", "mean"), [("epoch_7.pth", [1, 2, 3]), ("run.pth", [7, 8, 9])])
+def test_a_checkpoint_beside_the_description_of_a_run_is_followed(name, mean, tmp_path, said):
+    cfg = Config({"model": {"backbone": {**RESNET, "base_channels": 8, "stem_channels": 8}}})
+    state = build_backbone(cfg).state_dict()
+    text = of_model(**NUMBERS, bgr_to_rgb=True)
+    torch.save({"meta": {"cfg": text}, "state_dict": state}, tmp_path / name)
+    cfg.model.data_preprocessor = {"mean": [7, 8, 9], "std": [1, 1, 1]}
+    write_description(tmp_path / ("run.pth" if name == "run.pth" else "run_backbone.pth"), cfg)
+
+    found = find_config(str(tmp_path / name), None)
+    assert found.model.data_preprocessor.mean == mean
+    if name == "epoch_7.pth":
+        assert "as the config in it says, but run_backbone.json next to it says" in said[0]
+    else:
+        assert not said
 
 
 @pytest.mark.parametrize(
