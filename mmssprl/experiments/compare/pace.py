@@ -91,11 +91,19 @@ def _train_a_turn(folder: Path, method: Mapping[str, Any], watch: LoadedSteps) -
 
 
 def epochs_for_equal(
-    what: Literal["time", "flops"], epochs: int, pace: Pace, key: str, steps_per_epoch: int
+    what: Literal["time", "flops"],
+    epochs: int,
+    pace: Pace,
+    key: str,
+    steps_per_epoch: int,
+    steps_of_ssprl: int,
 ) -> int:
-    """Return the epochs of a method, at least one, that take as much as SS-PRL's ``epochs``."""
+    """Return the epochs of a method, at least one, that take as much as SS-PRL's ``epochs``.
+
+    The numbers of steps of an epoch differ if the method has its own batch size.
+    """
     measured = pace["seconds" if what == "time" else "flops"]
-    ratio = measured[SSPRL.key] / measured[key]
+    ratio = measured[SSPRL.key] * steps_of_ssprl / (measured[key] * steps_per_epoch)
     passes = 0.0  # the teacher's, in epochs
     if what == "time":
         passes = pace["passes"].get(key, 0.0) / pace["seconds"][key] / steps_per_epoch

@@ -60,7 +60,7 @@ def run_options(
     values = training_values(
         row.method,
         cfg,
-        _size_of(setting, cfg, images.num_images, epochs),
+        _size_of(cfg, images.num_images, epochs, batch_of(setting, row), setting.size),
         lr=cfg.optim_wrapper.optimizer.lr * lr_factor,
         schedule=short_schedule(epochs),
     )
@@ -88,13 +88,22 @@ def _is_set(key: str, own: Collection[str]) -> bool:
     return any(f"{key}.".startswith(f"{each}.") for each in own)
 
 
-def _size_of(setting: CompareSetting, cfg: Config, num_images: int, epochs: int) -> TrainingSize:
+def batch_of(setting: CompareSetting, row: Row) -> int:
+    """Return the images of a row's steps: its own value, or the number that all rows share."""
+    cfg = row.config_at(setting.size)
+    is_own = _is_set("train_dataloader.batch_size", row.keys(cfg))
+    return cfg.train_dataloader.batch_size if is_own else setting.batch_size
+
+
+def _size_of(
+    cfg: Config, num_images: int, epochs: int, batch_size: int, size: Size
+) -> TrainingSize:
     """Return the size of a row's runs, with the views and the backbone of the config."""
-    width = SSPRL.config_at(setting.size).model.neck.in_channels  # for a method without a neck
+    width = SSPRL.config_at(size).model.neck.in_channels  # for a method without a neck
     return TrainingSize(
         num_images=num_images,
         epochs=epochs,
-        batch_size=setting.batch_size,
+        batch_size=batch_size,
         layout=cfg.model.get("layout", {}),
         channels=cfg.model.get("neck", {}).get("in_channels", width),
     )
@@ -178,7 +187,7 @@ def check_configs(setting: CompareSetting, rows: Sequence[Row]) -> None:
 
 def check_images(setting: CompareSetting, row: Row, images: TrainingImages) -> None:
     """Raise ValueError if a row cannot train with these images and this batch."""
-    batch = setting.batch_size
+    batch = batch_of(setting, row)
     if images.num_images < batch:
         raise UserValueError(
             f"a step needs {batch} images, but {setting.data} has {images.num_images} to train on; "

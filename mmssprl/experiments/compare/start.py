@@ -24,6 +24,7 @@ from .setting import (
     EPOCHS,
     IMAGE_PX,
     CompareSetting,
+    batch_of,
     check_configs,
     check_images,
     recipe_digest,
@@ -196,9 +197,11 @@ class Comparison(Experiment[PretrainRun]):
             return method.epochs if method.trains else 0
         if equal == "epochs" or not method.trains:
             return self.setting.epochs if method.trains else 0
-        steps = self._images["test", 1.0].num_images // self.setting.batch_size
+        num_images = self._images["test", 1.0].num_images
+        steps = num_images // batch_of(self.setting, method)
+        of_ssprl = num_images // self.setting.batch_size
         pace = self.pace(method) or {}
-        return epochs_for_equal(equal, self.setting.epochs, pace, method.key, steps)
+        return epochs_for_equal(equal, self.setting.epochs, pace, method.key, steps, of_ssprl)
 
     def choices(self) -> dict[Length, float]:
         """Return the factor of each learning rate, where the tuning is complete."""

@@ -18,16 +18,16 @@ def paces(key, seconds, passes=0.0):
 
 def test_equal_time_is_the_nearest_number_of_epochs():
     for seconds, epochs in ((0.75, 7), (0.6, 8), (9.0, 1)):  # of 6.67, 8.33 and 0.56
-        assert epochs_for_equal("time", 10, paces("swav", seconds), "swav", 5) == epochs
-        assert epochs_for_equal("flops", 10, paces("swav", seconds), "swav", 5) == 3  # of 3.33
+        assert epochs_for_equal("time", 10, paces("swav", seconds), "swav", 5, 5) == epochs
+        assert epochs_for_equal("flops", 10, paces("swav", seconds), "swav", 5, 5) == 3  # of 3.33
 
 
 def test_the_pass_of_a_teacher_counts_in_equal_time():
     measured = paces("distill", 0.5, passes=10.0)
-    assert epochs_for_equal("time", 10, measured, "distill", 5) == 6  # 10 - 20 / 5
-    assert epochs_for_equal("flops", 10, measured, "distill", 5) == 3
+    assert epochs_for_equal("time", 10, measured, "distill", 5, 5) == 6  # 10 - 20 / 5
+    assert epochs_for_equal("flops", 10, measured, "distill", 5, 5) == 3
     with pytest.raises(UserValueError, match=r"4 epochs of SS-PRL are 0.00 of .* --epochs to 5"):
-        epochs_for_equal("time", 4, measured, "distill", 5)
+        epochs_for_equal("time", 4, measured, "distill", 5, 5)
 
 
 @pytest.mark.parametrize(("run_steps", "limit_s"), [(120, 2.0), (30, 0.5), (10_000, SECONDS)])

@@ -9,6 +9,7 @@ from mmssprl.experiments.compare.images import read_images
 from mmssprl.experiments.compare.report import FACTORS, choose
 from mmssprl.experiments.compare.rows import SSPRL_ROW, choose_rows, row_of
 from mmssprl.experiments.compare.setting import run_options
+from mmssprl.experiments.execute import execute_runs
 from mmssprl.pretraining import methods
 from mmssprl.pretraining.methods import BY_KEY
 
@@ -53,6 +54,18 @@ def test_lengths_follow_from_the_paces(calls):
     expected = [f"runs/{name}{end}" for end, name in product(ends, names)]
     paces = [f"paces/{key}" for key in ("swav", "swav-small", "ssprl")]
     assert calls[0].folders == paces + expected
+
+
+def test_a_row_of_smaller_steps_has_as_much_time(compare, monkeypatch):
+    """6 epochs of 3 steps of 0.4 s are as many of 6 steps of 0.2 s."""
+    key = "mocov2-train_dataloader.batch_size=4"
+    monkeypatch.setitem(STEP_SECONDS, key, 0.2)
+    pretend(monkeypatch, lambda run: 0.2)
+    found = compare(equal=("time",), methods=["mocov2:train_dataloader.batch_size=4"])
+    execute_runs(found.pace_runs(), found.jobs, lambda line: None)
+    run = found.final_runs()["time"][-1]
+    assert run.folder.name == f"{key}-6ep-lr1-seed0"
+    assert run.inputs["options"]["model.bn_groups"] == 2  # of 2 images
 
 
 def test_equal_flops_have_a_table(calls):
