@@ -20,6 +20,7 @@ from mmengine.logging import print_log
 from mmengine.runner import Runner
 
 from ...distillation import TeacherHook
+from ...engine.initial_weights import apply_weights
 from ...engine.stopwatch import work_ns
 from ...engine.troubles import is_collapsed
 from ...features.backbone import load_backbone
@@ -97,7 +98,7 @@ def train_and_probe(folder: Path) -> None:
     settings = read_json(folder / SETTINGS)
     trained = folder / "trained.json"
     cost: dict[str, Any] = {}
-    weights = RANDOM
+    weights = None
     if settings["trains"]:
         try:
             if not (trained.exists() and (folder / read_json(trained)["weights"]).exists()):
@@ -112,13 +113,18 @@ def train_and_probe(folder: Path) -> None:
         weights = str(folder / cost.pop("weights"))
     score = _probe(weights, settings)
     write_json(folder / MEASURED, {**score, **cost, "commit": source_commit()})
-    for checkpoint in {*folder.glob("epoch_*.pth")} - {Path(weights)}:
+    for checkpoint in {*folder.glob("epoch_*.pth")} - {Path(weights or "")}:
         checkpoint.unlink()
 
 
-def _probe(weights: str, settings: dict[str, Any]) -> dict[str, float]:
-    """Return mAP of frozen features, mIoU if the images have masks, and a constant's."""
+def _probe(weights: str | None, settings: dict[str, Any]) -> dict[str, float]:
+    """Return mAP of frozen features, mIoU if the images have masks, and a constant's.
+
+    Without ``weights`` the features are of those that the row starts from.
+    """
     config = read_row(settings)
+    apply_weights(config, None)  # the training, too, has normalised as its start
+    weights = weights or config.get("weights") or RANDOM
     model = load_backbone(weights, config, image_px=settings["image_px"], seed=settings["seed"])
     images = read_images(Path(settings["data"]), settings["split"])
     warn = partial(print_log, logger="current", level=logging.WARNING)

@@ -16,7 +16,7 @@ import mmssprl
 from mmssprl.experiments.compare import training
 from mmssprl.experiments.compare.training import Meter
 from mmssprl.pretraining.methods import BY_KEY
-from mmssprl.weights import load_network
+from mmssprl.weights import load_network, write_description
 
 
 @pytest.fixture(scope="module")
@@ -206,3 +206,24 @@ def test_a_training_whose_weights_are_gone_is_done_again(tmp_path, monkeypatch):
     training.train_and_probe(tmp_path)
     assert json.loads(trained.read_text()) == done
     assert json.loads((tmp_path / training.MEASURED).read_text())["steps"] == 2
+
+
+def test_a_row_without_training_is_scored_by_its_weights(tmp_path, monkeypatch):
+    config = BY_KEY["swav"].config_at("scenes")
+    network = load_network("random", config, seed=5)
+    weights = tmp_path / "start.pth"
+    torch.save(network.state_dict(), weights)
+    trained = Config(config.to_dict())
+    trained.model.data_preprocessor.update(mean=(1.0, 2.0, 3.0), std=(4.0, 5.0, 6.0))
+    write_description(weights, trained)
+
+    seen = []
+    monkeypatch.setattr(training, "read_images", lambda *_: None)
+    monkeypatch.setattr(training, "read_masks", lambda *_, **__: None)
+    monkeypatch.setattr(training, "score_features", lambda *given: seen.append(given[2]))
+    settings = {"config": str(BY_KEY["swav"].config_file()), "size": "scenes", "teacher": None}
+    settings |= {"values": {"weights": str(weights)}, "image_px": 96, "seed": 0}
+    with pytest.raises(TypeError):  # no scores
+        training._probe(None, {**settings, "data": "", "split": ""})
+    assert (seen[0].mean, seen[0].std) == ((1.0, 2.0, 3.0), (4.0, 5.0, 6.0))
+    assert torch.equal(seen[0].backbone.conv1.weight, network.conv1.weight)
