@@ -131,8 +131,7 @@ def choose_rows(words: Sequence[str], reference: str) -> tuple[list[Row], Row]:
         else:
             for row in _read_rows(word):
                 other = own.setdefault(row.key, row)
-                is_shipped = word.endswith(".py") and row.key in BY_KEY
-                if is_shipped or _identity(other) != _identity(row):
+                if _identity(other) != _identity(row) or _is_second(row, words):
                     raise UserValueError(
                         f"the names of rows must differ, but {word} would be a second {row.key}; "
                         "rename it."
@@ -257,6 +256,15 @@ def _number(value: Any) -> Any:
     if isinstance(value, str) and re.fullmatch(r"[+-]?[\d.]+e[+-]?\d+", value, re.IGNORECASE):
         return float(value)
     return value
+
+
+def _is_second(row: Row, words: Sequence[str]) -> bool:
+    """Whether a row has the name of a shipped method, but is not that method's own row."""
+    return row.key in BY_KEY and (
+        row.method is not BY_KEY[row.key]
+        or bool(row.values)
+        or (row.key in words and _identity(row) != _identity(row_of(row.method)))
+    )
 
 
 def _identity(row: Row) -> tuple[Any, ...]:

@@ -105,13 +105,16 @@ def test_a_wrong_word_is_refused(word, message):
         ("method: swav", "must be a list of rows"),
         ("- {", "is no YAML"),
         ("- {name: a, method: swav}\n- {name: a, method: byol}", "would be a second a"),
+        ("- {name: swav, method: byol}", "would be a second swav"),
+        ("- {method: ssprl, values: {head.epsilon: 0.1}}", "would be a second ssprl"),
+        ("- {method: swav, epochs: 9}", "would be a second swav"),
     ],
 )
 def test_a_wrong_file_is_refused(text, message, tmp_path):
     path = tmp_path / "rows.yml"
     path.write_text(text)
     with pytest.raises(UserValueError, match=message):
-        choose_rows([str(path)], "ssprl")
+        choose_rows([str(path), "swav"], "ssprl")
 
 
 @pytest.mark.parametrize(
@@ -123,6 +126,8 @@ def test_a_wrong_file_is_refused(text, message, tmp_path):
         ("swav:teacher=timm/resnet10t", "teacher is for methods that learn from one"),
         ("ssprl:train_cfg.max_epochs=3", "values must not have train_cfg.max_epochs"),
         ("ssprl:head.epsilon=-1", "epsilon"),
+        ("swav:load_from=a.pth", "load_from loads weights, .* set weights to the file"),
+        ("swav:backbone.init_cfg.type=Pretrained", "model.backbone.init_cfg loads weights"),
     ],
 )
 def test_a_wrong_value_is_refused_before_any_training(word, message, tmp_path):
