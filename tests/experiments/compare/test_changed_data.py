@@ -32,6 +32,19 @@ def leave_out_a_test_image(data):
     path.write_text(json.dumps(content))
 
 
+@pytest.mark.parametrize("row", ["swav:weights={}", "distill:teacher={}"])
+def test_changed_weights_are_refused_beside_the_scores_of_the_former(row, compare):
+    weights = compare.work_dir.with_name("start.pth")
+    weights.write_bytes(b"former")
+    row = row.format(weights)
+    compare(methods=[row])
+    (compare.work_dir / "runs/random-6ep").mkdir(parents=True)
+    compare(methods=["swav"])  # keeps the digest
+    weights.write_bytes(b"other")
+    with pytest.raises(ValueError, match=r"same weights\..*start.pth.* it has changed since"):
+        compare(methods=[row])
+
+
 @pytest.mark.parametrize(
     ("change", "what"),
     [
