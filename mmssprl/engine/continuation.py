@@ -38,6 +38,13 @@ class ContinuationHook(Hook):
 
     def before_train(self, runner: Runner) -> None:
         """Find the BatchNorm layers, and hook into the gradients and the optimizer."""
+        if self.heads_first >= runner.max_epochs:
+            text = (
+                f"ContinuationHook trains the heads alone for heads_first={self.heads_first} of "
+                f"{runner.max_epochs} epochs, so the backbone learns nothing; lower heads_first."
+            )
+            runner.logger.warning(LogLine(text, wrapped(f"warning: {text}")))
+
         model = unwrap(runner.model)
         self.is_frozen = runner.epoch < self.heads_first
         networks = [model.backbone]

@@ -84,13 +84,15 @@ def test_a_resumed_run_protects_the_same_epochs(config, whole, tmp_path):
 def test_epochs_alone_end_the_phase_of_the_heads(heads_first, frozen, config, tmp_path):
     watch = continued(config, tmp_path, heads_first=heads_first)
     assert [step for step in range(1, 16) if not watch.moved(step)] == [*range(1, frozen + 1)]
+    [log] = tmp_path.glob("*/*.log")
+    assert ("of 3 epochs, so the backbone learns nothing" in log.read_text()) is (frozen == 15)
 
 
 def test_the_frozen_backbone_is_not_in_the_clipped_norm():
     model = torch.nn.ModuleDict({"backbone": torch.nn.Linear(3, 4), "head": torch.nn.Linear(4, 2)})
     model.backbone = model["backbone"]
     wrapper = OptimWrapper(SGD(model.parameters(), lr=0.1), clip_grad={"max_norm": 1e-3})
-    runner = SimpleNamespace(model=model, epoch=0, optim_wrapper=wrapper)
+    runner = SimpleNamespace(model=model, epoch=0, max_epochs=2, optim_wrapper=wrapper)
     ContinuationHook(1).before_train(runner)
     wrapper.backward(model["head"](model.backbone(torch.ones(5, 3))).square().sum())
     wrapper.step()
