@@ -34,6 +34,7 @@ from .recipe import Recipe, RecipeRow
 MOST_CHECKPOINTS = 20  # about as many are written in a run of any length
 GPU_LOG_STEPS = 50  # between lines of progress on a GPU, at most an epoch
 MOST_MEASURED = 256  # images, drawn once at random, for means and deviations of channels
+_MOST_RATIO = 8.0  # of the images' deviations and the weights'; 12 bits in 16 have 1 / 16
 _OF_COLOURS = ("saturation", "hue", "grayscale_prob", "solarize_prob")
 CPU_LOG_LINES = 200  # lines of progress of a run on a CPU, or one per epoch if that is more
 
@@ -217,6 +218,13 @@ def _set_channels(recipe: Recipe, found: Channels) -> None:
     if not Source.of(weights).is_random and of_weights.fits(found.pixels):
         numbers = of_weights.for_pixels(found.pixels)
         where = f"of {numbers.source}"
+        ratios = [own_std / std for own_std, std in zip(found.std, numbers.std, strict=True)]
+        if max(ratios) < 1 / _MOST_RATIO or min(ratios) > _MOST_RATIO:
+            recipe.warnings.append(
+                f"the deviations of the channels are {max(ratios):.2g} times those that the "
+                f"weights were trained with, {numbers}: scale the images to that range (12 bits in "
+                "16 are 1/16 of it), or leave the weights out."
+            )
     recipe.rows["channels"] = RecipeRow(str(found.pixels), f"{numbers} {where}")
 
     pixels = found.pixels._asdict()

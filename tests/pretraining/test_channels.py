@@ -159,3 +159,6 @@ def test_a_continued_run_keeps_the_numbers_of_its_weights(
     expected = arrays.mean((0, 1, 2)) if kept is None else kept * np.array(own["mean"])
     np.testing.assert_allclose(found.mean, expected, rtol=1e-5)
     assert ("of w.json" in " ".join(said)) is (kept is not None)
+    # Values up to 250 of 65,535; the others are 5 to 24 times as wide as the weights'.
+    warned = "that the weights were trained with, mean" in " ".join(" ".join(said).split())
+    assert warned is (kept == 65535 / 255)
