@@ -11,8 +11,15 @@ from mmengine.optim import CosineAnnealingLR, LinearLR, PolyLR
 from ..models import is_pretraining
 from ..models.momentum_encoder import momentum_for
 from ..registry import PARAM_SCHEDULERS, class_of
+from .hooks import find_hook
 
 _LEAST_KEPT = 0.5
+_IF_NEVER = {
+    "queue_start_epoch": "the queues are never used",
+    "dense_start_epoch": "the dense term never counts",
+    "freeze_epochs": "the prototypes never learn",
+}
+"""What follows if an epoch of a model's settings is not before the end of the training."""
 
 
 def warn_of_schedule(cfg: Config, epoch_steps: int) -> None:
@@ -123,6 +130,33 @@ def warn_of_momentum(cfg: Config, num_steps: int) -> None:
                 f"so the average is nearly the network itself; mmpretrain counts the other share: "
                 f"set model.{name}={1 - kept:g} unless this is intended."
             )
+
+
+def warn_of_late_epochs(cfg: Config) -> None:
+    """Warn if an epoch of a pre-training's model, as the first with queues, never comes."""
+    end = (cfg.get("train_cfg") or {}).get("max_epochs") or 1
+    if end == 1 or not is_pretraining(cfg):  # one epoch is a trial
+        return
+    for place, part in (("model", cfg.model), ("model.head", cfg.model.get("head") or {})):
+        for name in _IF_NEVER.keys() & part.keys():
+            if part[name] >= end and (name != "queue_start_epoch" or part.get("queue_length")):
+                _warn(
+                    f"{place}.{name}={part[name]} is not before the end of the training, "
+                    f"train_cfg.max_epochs={end}: {_IF_NEVER[name]}; lower it in proportion."
+                )
+
+
+def warn_of_frozen(cfg: Config) -> None:
+    """Warn of random weights that a pre-training keeps, as in a backbone copied from a detector."""
+    if not is_pretraining(cfg):
+        return
+    backbone = cfg.model.get("backbone") or {}
+    start = cfg.get("load_from") or backbone.get("init_cfg") or find_hook(cfg, "InitialWeightsHook")
+    if not start and (backbone.get("frozen_stages", -1) >= 0 or backbone.get("norm_eval")):
+        _warn(
+            "model.backbone has frozen_stages or norm_eval, which suit trained weights, but starts "
+            "from random ones: set frozen_stages=-1 and norm_eval=False, or give weights."
+        )
 
 
 def _end(loop: Mapping[str, Any], unit: str, epoch_steps: int) -> tuple[int | None, str]:

@@ -21,6 +21,8 @@ from ..config.build_errors import FirstStepHook, explain_build_errors
 from ..config.run_checks import check_config, check_data
 from ..config.schedule_checks import (
     warn_of_batch,
+    warn_of_frozen,
+    warn_of_late_epochs,
     warn_of_momentum,
     warn_of_queue,
     warn_of_schedule,
@@ -265,6 +267,8 @@ def _build(
         warn_of_batch(cfg, steps["step_samples"] * parts, parts)
         warn_of_momentum(cfg, runner.max_iters)
         warn_of_queue(cfg, runner.world_size)
+        warn_of_late_epochs(cfg)
+        warn_of_frozen(cfg)
         runner.register_hook(BeginHook(overwrite=overwrite, keeps_record=keep_record))
         if starts_new:
             runner.logger.info(f"{cfg.work_dir} has no checkpoint yet: starting a new run.")

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from helpers.engine.toy_run import write_config
 from mmengine.config import Config
@@ -121,6 +123,41 @@ def test_queues_for_other_processes_are_a_warning(
     schedule_checks.warn_of_queue(cfg, num_processes)
     assert len(warned) == num_warnings
     assert all("has 960 rows instead of 1,920" in line for line in warned)
+
+
+@pytest.mark.parametrize(
+    ("model", "what"),
+    [
+        ({"head": {"queue_start_epoch": 80, "queue_length": 960}}, ["queues are never used"]),
+        ({"head": {"queue_start_epoch": 80, "queue_length": 0}}, []),
+        ({"head": {"queue_start_epoch": 49, "queue_length": 960}}, []),
+        ({"head": {"freeze_epochs": 50}}, ["model.head.freeze_epochs=50 .* never learn"]),
+        ({"type": "DenseCL", "dense_start_epoch": 50}, ["dense term never counts; lower"]),
+        ({"type": "MultiLabelClassifier", "dense_start_epoch": 50}, []),
+    ],
+)
+def test_an_epoch_that_never_comes_is_a_warning(warned, model, what):
+    cfg = Config({"model": {"type": "SSPRL", **model}, "train_cfg": {"max_epochs": 50}})
+    schedule_checks.warn_of_late_epochs(cfg)
+    assert len(warned) == len(what)
+    assert all(re.search(words, line) for words, line in zip(what, warned, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("backbone", "more", "num_warnings"),
+    [
+        ({"frozen_stages": 0}, {}, 1),
+        ({"norm_eval": True}, {"custom_hooks": [{"type": "PretrainHook"}]}, 1),
+        ({"frozen_stages": -1, "norm_eval": False}, {}, 0),
+        ({"frozen_stages": 1, "init_cfg": {"type": "Pretrained"}}, {}, 0),
+        ({"frozen_stages": 1}, {"load_from": "a.pth"}, 0),
+        ({"frozen_stages": 1}, {"custom_hooks": [{"type": "mmssprl.InitialWeightsHook"}]}, 0),
+    ],
+)
+def test_random_weights_that_are_kept_are_a_warning(warned, backbone, more, num_warnings):
+    cfg = Config({"model": {"type": "SSPRL", "backbone": backbone}, **more})
+    schedule_checks.warn_of_frozen(cfg)
+    assert len(warned) == num_warnings
 
 
 def test_another_number_of_processes_without_its_queues_is_a_warning():
