@@ -17,6 +17,8 @@ from .shipped import SIZES
 
 _OF_SIZE = ("in_channels", "epsilon", *SinkhornHead.data_fields)
 """Fields of a SinkhornHead that depend on data, network and optimizer, not on the method."""
+_OF_RUN = ("weights", "load_from", "randomness")
+"""Start and seed, which a config keeps at all sizes."""
 _OF_LOADING = ("num_workers", "persistent_workers", "pin_memory")
 
 
@@ -30,8 +32,9 @@ def at_size(cfg: Config, size: str) -> Config:
     """Return the form of a method's config at a size: ``scenes``, ``photos`` or ``photos-gpu``.
 
     Data, augmentation, network, optimizer and schedule come from ssprl_resnet18_SIZE.py. The method
-    keeps its model, views and crops. The config's ``small`` sets further values by dotted key; a
-    list has one value for each size. A config that trains on labels takes the network only.
+    keeps its model, views and crops, its start and its seed. The config's ``small`` sets further
+    values by dotted key; a list has one value for each size. A config that trains on labels takes
+    the network only.
 
     Raises:
         ValueError: Unknown size, a model without views, or a grid that the size does not have.
@@ -85,6 +88,7 @@ def _pretraining(cfg: Config, base: Config) -> dict[str, Any]:
     found["model"] = model
     found["train_dataloader"]["dataset"]["pipeline"] = cfg.train_dataloader.dataset.pipeline
     found |= {key: cfg.get(key) for key in ("sync_bn", "custom_hooks")}
+    found |= {key: cfg[key] for key in _OF_RUN if cfg.get(key)}
     return found
 
 

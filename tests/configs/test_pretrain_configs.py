@@ -10,6 +10,7 @@ from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 
 from mmssprl.config import schedule_checks
+from mmssprl.config.at_size import at_size
 from mmssprl.config.layouts import hand_on_layout
 from mmssprl.config.shipped import SIZES
 from mmssprl.datasets import stack_views
@@ -38,6 +39,15 @@ def test_the_small_form_of_the_method_itself_is_its_file(size):
     file = Config.fromfile(ROOT / f"configs/ssprl/ssprl_resnet18_{size}.py")
     assert made.to_dict() == file.to_dict()
     assert made.filename == f"ssprl_resnet18_{size}.py"
+
+
+def test_a_size_keeps_the_start_of_the_config():
+    cfg = load(f"ssprl_{COCO}")
+    assert "weights" not in at_size(cfg, "scenes")
+    cfg.weights = "a.pth"
+    cfg.randomness = {"seed": 3}
+    small = at_size(cfg, "scenes")
+    assert (small.weights, small.randomness.seed) == ("a.pth", 3)
 
 
 @pytest.mark.parametrize("name", CONFIGS + OTHERS)
