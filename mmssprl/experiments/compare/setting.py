@@ -127,7 +127,9 @@ def _data_options(setting: CompareSetting, row: Row, images: TrainingImages) -> 
         owner = row.method.key
         if row.differs:  # perhaps another teacher, or other components of its maps
             size = cfg.model.get("anchor_neck", cfg.model.neck).out_channels
-            owner = f"teacher-{digest([hook_value(cfg, 'TeacherHook', 'teacher'), size])[:8]}"
+            names = ["teacher", "teacher_px"]
+            found = [hook_value(cfg, "TeacherHook", name) for name in names]
+            owner = f"teacher-{digest([*filter(None, found), size])[:8]}"
         folder = images.list_file.with_name(f"{images.list_file.stem}_{owner}")
         options[maps_key] = str(folder)
     return options
