@@ -8,7 +8,6 @@ from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 
-from mmssprl.engine import adapted_backbone
 from mmssprl.pretraining import continuation
 from mmssprl.pretraining.continuation import is_anchored, named_weights
 from mmssprl.pretraining.known_backbones import BACKBONES, Backbone
@@ -106,7 +105,7 @@ def test_a_start_keeps_the_style_of_its_weights(make, tmp_path, monkeypatch):
     content = {"meta": {"cfg": own.pretty_text}, "state_dict": torch.load(tmp_path / "weights.pth")}
     torch.save(content, tmp_path / "caffe.pth")
     # A tensor that a small network has, too.
-    monkeypatch.setattr(adapted_backbone, "_HAS_STYLE", "layer1.0.conv1.weight")
+    monkeypatch.setattr("mmssprl.weights.backbone._HAS_STYLE", "layer1.0.conv1.weight")
     cfg, _, _ = make("byol", weights=tmp_path / "caffe.pth")
     assert cfg.model.backbone.style == "caffe"
 
