@@ -211,6 +211,18 @@ def test_predict_refuses_weights_of_another_command(run, predicted, tmp_path, ca
     assert not out.exists()
 
 
+def test_predict_refuses_a_checkpoint_of_other_classes(run, tmp_path, capsys):
+    def swapped(text):
+        return text.replace("'disc'", "''").replace("'square'", "'disc'").replace("''", "'square'")
+
+    write_image(tmp_path / "photographs" / "1.png", 50)
+    out = tmp_path / "out"
+    with config_of(run, swapped):
+        assert main(["predict", str(run[0]), str(tmp_path / "photographs"), "--out", str(out)]) == 2
+    assert "class 0 is 'disc' there and 'square' here" in capsys.readouterr().err
+    assert not out.exists()
+
+
 def by_mmcv(text):
     """The config of an older run, whose images mmcv reads."""
     older = text.replace("mmssprl.LoadImage", "LoadImageFromFile")

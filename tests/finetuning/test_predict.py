@@ -165,6 +165,14 @@ def test_predictions_are_written_as_they_come(kind, tmp_path):
     assert line.split()[0] in {"scores", "3"}
 
 
+def test_a_class_that_is_named_like_a_column_keeps_its_scores(tmp_path):
+    task = TASKS["classify"](["best", "image", "other"], single_label=True)
+    task.write(tmp_path, ["a.jpg"], [("a.jpg", np.float32([0.1, 0.2, 0.7]))])
+    [row] = csv.DictReader((tmp_path / "scores.csv").open())
+    scores = {"best (class)": "0.1000", "image (class)": "0.2000", "other": "0.7000"}
+    assert row == {"image": "a.jpg", "best": "other", **scores}
+
+
 def test_objects_are_not_kept_in_memory(tmp_path):
     task, (size, objects) = TASKS_WITH_PREDICTIONS["detect"]
     alive = weakref.WeakSet()
