@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -40,6 +41,16 @@ def test_the_config_of_a_detector(tmp_path, monkeypatch):
     assert (heads.bbox_head.num_classes, heads.mask_head.num_classes) == (2, 2)
     assert (cfg.model.backbone.frozen_stages, cfg.model.backbone.norm_eval) == (4, True)
     assert cfg.test_evaluator.metric == ["bbox", "segm"]
+
+
+@pytest.mark.parametrize(("times", "is_told"), [(50, False), (51, True)])
+def test_more_objects_than_a_detector_finds_are_reported(times, is_told, tmp_path):
+    data = find_labels(write_coco(tmp_path / "data"), "detect")
+    two = next(image for image in data.train if len(image.objects) == 2)
+    data.train.append(replace(two, objects=two.objects * times))
+    _, rows = finetune_config("random", data, "detect", FinetuneOptions())
+    told = ("at most 100 are found in an image", "1 image with more, up to 102; cut into tiles")
+    assert rows.get("objects") == (told if is_told else None)
 
 
 @pytest.fixture(scope="module")

@@ -76,14 +76,14 @@ def start(tmp_path, monkeypatch):
     cfg.dump(tmp_path / "run" / "classify.py")
     torch.save({}, tmp_path / "run" / "weights.pth")
 
-    def start(kind, model, bad=()):
+    def start(kind, model, bad=(), place="out"):
         task, prediction = TASKS_WITH_PREDICTIONS[kind]
         monkeypatch.setattr(task, "read", lambda sample: prediction)
         monkeypatch.setattr(module, "load_model", lambda *args: model)
         monkeypatch.setattr(module, "task_of", lambda cfg: task)
         photos = folder(tmp_path / "photos", 6, bad)
         printed = []
-        out = tmp_path / "out"
+        out = tmp_path / place
         try:
             predict(tmp_path / "run/weights.pth", photos, out, pictures=0, log=printed.append)
         finally:
@@ -108,6 +108,13 @@ def test_images_of_formats_that_are_not_read_are_counted(start, tmp_path):
     start("classify", Model())
     line = "left out: 3 images of formats that are not read (.dcm, .heic); convert to JPEG or PNG."
     assert start.printed[1:] == [line]
+
+
+@pytest.mark.parametrize(("place", "is_told"), [("out", False), ("photos/a/out", True)])
+def test_a_folder_within_the_images_is_reported(start, place, is_told):
+    start("classify", Model(), place=place)
+    line = "is in the folder of the images, and will be read with them next time."
+    assert any(line in each for each in start.printed) == is_told
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -236,12 +236,6 @@ def test_pixels_are_counted_beyond_float32():
     assert shares["aAcc"] == pytest.approx(100 * (2 * most + 2) / (2 * most + 3), rel=1e-12)
 
 
-def test_more_classes_than_a_label_image_has_indices_are_refused():
-    task = TASKS["segment"]([f"c{number}" for number in range(256)])
-    with pytest.raises(ValueError, match="at most 255 classes, .* but got 256"):
-        task.configure(None, 64)
-
-
 @pytest.mark.parametrize("best", [1, 2, 3])
 def test_the_best_of_several_kept_checkpoints_has_the_best_score(tmp_path, best):
     task = SimpleNamespace(val_score=("acc", "top-1", 100))

@@ -17,10 +17,8 @@ from mmengine.evaluator import BaseMetric
 from numpy.typing import NDArray
 from PIL import Image
 
-from ...datasets.labels.label_maps import IGNORED
 from ...datasets.labels.masks import palette
 from ...drawing.named_boxes import beside, legend
-from ...errors import UserValueError
 from ...probing.measures import shares_of_pixels
 from ...system.outputs import whole_file
 from .task import Scores, Task, ValScore, resized, steps_of, written_names
@@ -37,16 +35,7 @@ class Segment(Task):
     val_score = ValScore("mIoU", "mIoU")
 
     def configure(self, cfg: Config, image_px: int) -> None:
-        """Set the classes and the size of the images.
-
-        Raises:
-            ValueError: There are more classes than a label image of 8 bits has.
-        """
-        if len(self.classes) > IGNORED:
-            raise UserValueError(
-                f"task segment takes at most {IGNORED} classes, the indices of label images of 8 "
-                f"bits, but got {len(self.classes):,}; leave classes out, or detect the objects."
-            )
+        """Set the classes and the size of the images."""
         for head in ("decode_head", "auxiliary_head"):
             if cfg.model[head] is not None:
                 cfg.model[head].num_classes = len(self.classes)
