@@ -133,6 +133,16 @@ def test_a_stopped_prediction_keeps_what_it_has_done(start, kind, number, tmp_pa
         start(kind, Model())
 
 
+def test_one_process_at_a_time_writes_to_a_folder(start):
+    def start_again():
+        with pytest.raises(RuntimeError, match="out, but another one does; wait for it"):
+            start("classify", Model())
+
+    out = start("classify", Model(0, start_again))
+    assert num_in(out) == 6
+    assert sorted(path.name for path in out.iterdir()) == ["classes.txt", "scores.csv"]
+
+
 def test_an_error_keeps_what_was_predicted_before_it(start, tmp_path):
     def fail():
         raise torch.cuda.OutOfMemoryError("too large")
