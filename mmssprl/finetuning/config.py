@@ -189,24 +189,10 @@ def finetune_config(
         cfg.val_dataloader = cfg.val_cfg = cfg.val_evaluator = None
         for key in ("save_best", "rule"):
             cfg.default_hooks.checkpoint.pop(key)
-    if task_name == "detect":
-        _tell_of_crowded(cfg, data, rows)
 
     with quiet():
         apply_weights(cfg.copy(), None, adapt=False)  # refuses what the training would
     return cfg, rows
-
-
-def _tell_of_crowded(cfg: Config, data: LabelledData, rows: dict[str, tuple[str, str]]) -> None:
-    """Add a row if images show more objects than the detector finds in one."""
-    most = cfg.model.test_cfg.rcnn.max_per_img
-    counts = [len(image.objects) for image in (*data.train, *data.val)]
-    crowded = [count for count in counts if count > most]
-    if crowded:
-        shown = (
-            f"{counted(len(crowded), 'image')} with more, up to {max(crowded):,}; cut into tiles"
-        )
-        rows["objects"] = (f"at most {most} are found in an image", shown)
 
 
 def _set_backbone(

@@ -80,8 +80,7 @@ def convert_weights(
             "work_dirs/converted/NAME/NAME.pth."
         )
     prepare_output(out, ".pth", overwrite=overwrite)
-    prepare_output(out.with_suffix(".json"), overwrite=overwrite)
-    refuse_other_json(out.with_suffix(".json"))
+    refuse_other_json(prepare_output(out.with_suffix(".json"), overwrite=overwrite))
 
     network = find_network(file, prefix=prefix)
     remedy = "use other networks without converting them, with their --config."
