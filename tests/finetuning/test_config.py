@@ -266,20 +266,26 @@ def test_names_that_pictures_cannot_show_are_reported(name, num, tmp_path):
     assert len(told) == (1 if num else 0)
 
 
+THREE_STAGES = {"depth": 18, "num_stages": 3, "strides": (1, 2, 2), "dilations": (1, 1, 1)}
+
+
 @pytest.mark.parametrize(
     ("task", "backbone", "described"),
     [
         ("classify", {"type": "TimmBackbone", "model_name": "test_vit"}, None),
         ("detect", {"depth": 34, "frozen_stages": 1, "strides": [1, 2, 2, 2]}, {"depth": 34}),
         ("segment", {"depth": 18, "base_channels": 8, "dilations": (1, 1, 2, 4)}, None),
+        ("detect", THREE_STAGES, {**THREE_STAGES, "out_indices": (2,)}),
     ],
 )
 def test_a_description_has_network_and_numbers_of_a_training(task, backbone, described):
     scope = TASKS[task].scope
     own = {"mean": [1.0, 2.0, 3.0], "std": [4.0, 5.0, 6.0]}
     model = {"backbone": {"type": "ResNet", **backbone}, "data_preprocessor": {**own, "x": 1}}
-    found = backbone_config(Config({"default_scope": scope, "model": model})).model
+    cfg = backbone_config(Config({"default_scope": scope, "model": model}))
+    found = cfg.model
     assert found.backbone == {"type": "ResNet", **(described or backbone)}
+    assert build_backbone(cfg)
     assert found.data_preprocessor == own
 
 
