@@ -41,7 +41,7 @@ val_dataloader = dict(
     dataset=dict(type="mmpretrain.BaseDataset", data_prefix=prefixes, pipeline=test_pipeline),
     **loader,
 )
-val_evaluator = dict(type="IoUMetric", iou_metrics=["mIoU"])
+val_evaluator = dict(type="mmssprl.PixelIoU")
 test_dataloader = val_dataloader
 test_evaluator = val_evaluator
 default_hooks = dict(

@@ -1,5 +1,6 @@
 """A fine-tuned model with the weights of a checkpoint."""
 
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,9 @@ def load_model(cfg: Config, checkpoint: str | Path) -> Any:
     with explain_build_errors(cfg):
         model = build_model(cfg.model, scope=scope)
     content = read_checkpoint(checkpoint)
-    state = content.get("state_dict", content) if isinstance(content, dict) else {}
+    content = content if isinstance(content, dict) else {}
+    _refuse_other_classes(content, cfg, checkpoint)
+    state = content.get("state_dict", content)
     faults = list_faults(state, model.state_dict(), ())
     if faults:
         raise UserValueError(
@@ -33,3 +36,21 @@ def load_model(cfg: Config, checkpoint: str | Path) -> Any:
     model.load_state_dict(state)
     model.to(get_device()).train(False)
     return model
+
+
+def _refuse_other_classes(content: dict[str, Any], cfg: Config, checkpoint: str | Path) -> None:
+    """Raise ValueError if a checkpoint names other classes than the config of its folder.
+
+    Weights of as many classes in another order fit the model, and all names would be wrong.
+    """
+    about = content.get("meta") or {}
+    trained = (about.get("dataset_meta") or {}).get("classes") or []
+    own = cfg.finetuning.classes
+    pairs = enumerate(zip_longest(trained, own))
+    others = [(index, *pair) for index, pair in pairs if pair[0] != pair[1]]
+    if trained and others:
+        index, there, here = others[0]
+        raise UserValueError(
+            f"{checkpoint} was trained with other classes than {cfg.filename} names: class {index} "
+            f"is {there!r} there and {here!r} here; give a checkpoint in the folder of its run."
+        )

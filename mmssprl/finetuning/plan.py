@@ -11,7 +11,7 @@ from mmengine.config import Config
 from ..config.reading import read_config_file
 from ..config.run_config import require
 from ..console.tables import reasons_table
-from ..console.wording import wrapped
+from ..console.wording import counted, wrapped
 from ..datasets.labels import DEFAULT_VAL_SHARE, LabelledData, find_labels
 from ..datasets.labels.files import data_folder
 from ..drawing.named_boxes import missing_characters
@@ -53,6 +53,8 @@ class FinetunePlanner:
         task = self.task
         labels = labels_for(self.data, task, self.asked)
         cfg, rows = finetune_config(self.weights, labels, task, self.asked, self.backbone_from)
+        if task == "detect":
+            rows |= rows_of_crowded(labels, cfg.model.test_cfg.rcnn.max_per_img)
         refuse_used(work_dir)  # after all other mistakes
         log(labels.describe())
         network = _describe_network(cfg.model.backbone)
@@ -105,6 +107,16 @@ def _describe_network(backbone: Any) -> str:
     """Return the type and size of a backbone's config: ``ResNet depth 50``."""
     sizes = [f"{key} {backbone[key]}" for key in ("depth", "arch") if key in backbone]
     return " ".join([backbone.type, *sizes])
+
+
+def rows_of_crowded(labels: LabelledData, most: int) -> dict[str, tuple[str, str]]:
+    """Return a row of the recipe if images show more than the ``most`` objects that are found."""
+    counts = [len(image.objects) for image in labels.images]
+    crowded = [count for count in counts if count > most]
+    if not crowded:
+        return {}
+    shown = f"{counted(len(crowded), 'image')} with more, up to {max(crowded):,}; cut into tiles"
+    return {"objects": (f"at most {most} are found in an image", shown)}
 
 
 def labels_for(data: str, task: str, asked: FinetuneOptions) -> LabelledData:

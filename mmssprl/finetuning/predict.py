@@ -1,6 +1,7 @@
 """Predict a folder of images with a fine-tuned model, and write the predictions."""
 
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from ..drawing.sheets import spread
 from ..errors import UserFileExistsError, UserValueError
 from ..features.extract import Images
 from ..saving.run_files import existing_checkpoint
-from ..system.locks import is_unused
+from ..system.locks import hold_work_dir, is_unused
 from ..system.outputs import check_folder, whole_file, write_whole
 from ..system.stopping import Interrupted, signals
 from .config import task_of
@@ -69,6 +70,7 @@ def predict(
     Raises:
         FileExistsError: ``out`` holds files.
         FileNotFoundError: There is no such run or folder, or no image in it.
+        RuntimeError: Another process writes to ``out``.
         ValueError: The run is no fine-tuning, or no image can be read.
     """
     if pictures < 0:
@@ -85,10 +87,12 @@ def predict(
     log(f"{about}, model read from {cfg.filename}")
     if source.left_out:
         log(source.left_out)
+    if Path(images).is_dir() and source.root.resolve() in out.resolve().parents:
+        log(f"warning: {out} is in the folder of the images, and will be read with them next time.")
 
     drawn = {names[i] for i in spread(len(names), pictures)}
     in_scope = DefaultScope.overwrite_default_scope(cfg.default_scope)
-    with quiet(), in_scope, torch.inference_mode(), signals.watched():
+    with _new_folder(out), quiet(), in_scope, torch.inference_mode(), signals.watched():
         signals.note("stopping after this image")
         try:
             found = _Predictions(cfg, model, source, task, drawn, out / "pictures")
@@ -118,6 +122,20 @@ def _refuse_used(out: Path) -> None:
             f"out must be a new or empty folder, but {out} holds files{about}; give another, or "
             "delete it."
         )
+
+
+@contextmanager
+def _new_folder(out: Path) -> Iterator[None]:
+    """Hold a new or empty folder while the block runs; one that stays empty is deleted."""
+    is_new = not out.exists()
+    try:
+        with hold_work_dir(out):
+            _refuse_used(out)  # another process may just have written there
+            yield
+    finally:
+        with suppress(OSError):  # it has predictions
+            if is_new:
+                out.rmdir()
 
 
 class _Predictions:

@@ -74,6 +74,9 @@ def run_finetuning(planner: FinetunePlanner, work_dir: str | Path | None, log: L
     words = ("finetune", planner.weights, data, "--task", task, "--work-dir", folder)
     if planner.asked.resume:
         cfg = planner.config_of_run(folder)
+        log(
+            f"labels: as the run read them, in {folder / 'labels'}; to read others, start a new run"
+        )
         asked = planner.asked
         return resume_run(cfg, asked, score_run, resume_by=command_words(*words), log=log)
     planned = planner.plan(folder, log)

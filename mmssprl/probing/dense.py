@@ -24,7 +24,7 @@ from ..features.extract import FeatureOptions
 from ..system.environment import choose_device
 from .data import extract_files
 from .linear_classifier import STRENGTHS, fit_softmax_probe
-from .measures import by_class, mean_iou
+from .measures import by_class, count_pixels, mean_iou
 
 _NUM_FOLDS = 2
 _STRENGTHS = STRENGTHS[1:3] + STRENGTHS[3::2]  # 1 to 1e-5
@@ -129,14 +129,6 @@ def cell_pixels(labels: NDArray[np.uint8], grid: tuple[int, int], num_classes: i
     is_labelled = labels != IGNORED
     counts = np.bincount(place[is_labelled], minlength=rows * columns * num_classes)
     return torch.from_numpy(counts).float().view(-1, num_classes)
-
-
-def count_pixels(predicted: Tensor, labels: NDArray[np.uint8], num_classes: int) -> Tensor:
-    """Return the confusion matrix (class, predicted class) of labelled pixels, float64 (K, K)."""
-    pairs = labels.astype(np.int64) * num_classes + predicted.cpu().numpy()
-    is_labelled = labels != IGNORED
-    counts = np.bincount(pairs[is_labelled], minlength=num_classes**2)
-    return torch.from_numpy(counts).double().view(num_classes, -1)
 
 
 def chance_miou(train_pixels: Tensor, test_pixels: Tensor) -> float:

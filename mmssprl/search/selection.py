@@ -62,8 +62,8 @@ def select(
       as TypiClust (arXiv:2202.02794). ``cosine`` is the mean over its 20 nearest in the cluster.
     * 'outliers': the least dense images. ``cosine`` is the mean over the 20 nearest images.
     * 'duplicates': groups of images linked by cosines of at least ``above``, the largest group
-      first. In each the image with most pixels is kept, rather a file than a link to it;
-      ``cosine`` is to the kept one.
+      first. In each the image with most pixels is kept, of these the largest file, and rather a
+      file than a link to it; ``cosine`` is to the kept one.
 
     Args:
         embeddings: Result of ``embed``, or its file.
@@ -166,6 +166,8 @@ def _duplicates(known: Embeddings, above: float) -> list[Selected]:
     sizes = np.bincount(group)
     # The crop is centred, so left + right is the image's width, and top + bottom its height.
     pixels = (known.boxes[:, 0] + known.boxes[:, 2]) * (known.boxes[:, 1] + known.boxes[:, 3])
+    # Of equal pixels the larger file has more quality, bits, channels or pages.
+    file_bytes = known.identities[:, 0] if len(known.identities) else np.zeros_like(pixels)
 
     def is_link(row: int) -> bool:
         return os.path.islink(os.path.join(known.about.get("images", ""), known.names[row]))
@@ -175,7 +177,7 @@ def _duplicates(known: Embeddings, above: float) -> list[Selected]:
     for rank, label in enumerate(several[np.argsort(-sizes[several], kind="stable")], 1):
         rows = np.flatnonzero(group == label).tolist()
         # Of a file and a link to it, the link can go.
-        kept, *others = sorted(rows, key=lambda row: (-pixels[row], is_link(row)))
+        kept, *others = sorted(rows, key=lambda i: (-pixels[i], -file_bytes[i], is_link(i)))
         found.append(Selected(known.names[kept], rank, 1.0))
         cosines = units[others] @ units[kept]
         for i in np.argsort(-cosines, kind="stable"):

@@ -21,7 +21,12 @@ from ..system.outputs import prepare_output, whole_file
 from .backbone import build_model, read_architecture
 from .checkpoint_file import list_faults
 from .checkpoint_prefixes import StoredNetwork, find_network
-from .description import find_description, read_description, write_description
+from .description import (
+    find_description,
+    read_description,
+    refuse_other_json,
+    write_description,
+)
 from .normalisation import find_normalisation
 from .stored_config import stored_normalisation, takes_bgr
 
@@ -75,7 +80,7 @@ def convert_weights(
             "work_dirs/converted/NAME/NAME.pth."
         )
     prepare_output(out, ".pth", overwrite=overwrite)
-    prepare_output(out.with_suffix(".json"), overwrite=overwrite)
+    refuse_other_json(prepare_output(out.with_suffix(".json"), overwrite=overwrite))
 
     network = find_network(file, prefix=prefix)
     remedy = "use other networks without converting them, with their --config."

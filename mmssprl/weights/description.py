@@ -11,7 +11,7 @@ import torch
 from mmengine.config import Config
 
 from ..console.wording import program
-from ..errors import UserValueError
+from ..errors import UserFileExistsError, UserValueError
 from ..models.timm_backbone import fixed_px_of
 from ..pixels import RGB, Normalisation, Pixels
 from ..pyramid import ViewLayout
@@ -123,6 +123,18 @@ def _may_be_ours(path: Path) -> bool:
     except (OSError, ValueError, RecursionError):
         return True
     return isinstance(content, dict) and {"backbone", "pixels"} <= content.keys()
+
+
+def refuse_other_json(path: Path) -> None:
+    """Raise FileExistsError if the place of a description has JSON of another tool, such as labels.
+
+    Nothing may replace it: who asks to overwrite weights does not think of it.
+    """
+    if path.is_file() and not _may_be_ours(path):
+        raise UserFileExistsError(
+            f"{path} is the place of the description of the weights, but holds JSON of something "
+            "else; give another --out."
+        )
 
 
 class HubRecord(NamedTuple):

@@ -11,7 +11,7 @@ from ..errors import UserFileExistsError, UserValueError
 from ..pixels import Normalisation
 from ..system.outputs import prepare_output
 from .backbone import find_config, load_network
-from .description import describe, read_description, write_description
+from .description import describe, read_description, refuse_other_json, write_description
 from .pooled import largest_difference, random_images
 from .sources import weights_file
 from .targets import TARGETS
@@ -68,6 +68,8 @@ def export_weights(
     if out.resolve() == Path(checkpoint).resolve():
         raise UserValueError(f"the output must not be the checkpoint, {out}; give another path.")
     prepare_output(out, kind.suffix, overwrite=overwrite)
+    if kind.is_described:
+        refuse_other_json(out.with_suffix(".json"))
 
     cfg = find_config(checkpoint, None if config is None else str(config))
     backbone = load_network(checkpoint, cfg)

@@ -117,13 +117,14 @@ def test_a_used_work_dir_is_refused(run, capsys):
     assert "work_dir" in capsys.readouterr().err
 
 
-def test_a_finished_run_is_scored_again_without_training(run):
+def test_a_finished_run_is_scored_again_without_training(run, capsys):
     folder, _, argv = run
     before = (folder / "scores.json").read_text()
     trained = (folder / "epoch_6.pth").stat().st_mtime_ns
     assert resume(run, weights=str(Path(argv[1]).parent)) == 0  # in place of the file
     assert (folder / "scores.json").read_text() == before
     assert (folder / "epoch_6.pth").stat().st_mtime_ns == trained
+    assert f"labels: as the run read them, in {folder / 'labels'};" in capsys.readouterr().out
 
 
 def test_resuming_refuses_options_that_the_config_decides(run, capsys):
@@ -208,6 +209,18 @@ def test_predict_refuses_weights_of_another_command(run, predicted, tmp_path, ca
     out = tmp_path / "none"
     assert main(["predict", run[2][1], str(predicted.photographs), "--out", str(out)]) == 2
     assert "one of `finetune`" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_predict_refuses_a_checkpoint_of_other_classes(run, tmp_path, capsys):
+    def swapped(text):
+        return text.replace("'disc'", "''").replace("'square'", "'disc'").replace("''", "'square'")
+
+    write_image(tmp_path / "photographs" / "1.png", 50)
+    out = tmp_path / "out"
+    with config_of(run, swapped):
+        assert main(["predict", str(run[0]), str(tmp_path / "photographs"), "--out", str(out)]) == 2
+    assert "class 0 is 'disc' there and 'square' here" in capsys.readouterr().err
     assert not out.exists()
 
 

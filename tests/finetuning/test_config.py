@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from mmssprl.finetuning.config import (
 )
 from mmssprl.finetuning.label_files import write_labels
 from mmssprl.finetuning.options import FinetuneOptions
-from mmssprl.finetuning.plan import labels_for
+from mmssprl.finetuning.plan import labels_for, rows_of_crowded
 from mmssprl.finetuning.start import finetune
 from mmssprl.finetuning.tasks import TASKS
 from mmssprl.models import TimmBackbone
@@ -40,6 +41,17 @@ def test_the_config_of_a_detector(tmp_path, monkeypatch):
     assert (heads.bbox_head.num_classes, heads.mask_head.num_classes) == (2, 2)
     assert (cfg.model.backbone.frozen_stages, cfg.model.backbone.norm_eval) == (4, True)
     assert cfg.test_evaluator.metric == ["bbox", "segm"]
+
+
+@pytest.mark.parametrize(("times", "is_told"), [(50, False), (51, True)])
+def test_more_objects_than_a_detector_finds_are_reported(times, is_told, tmp_path):
+    data = find_labels(write_coco(tmp_path / "data"), "detect")
+    two = next(image for image in data.train if len(image.objects) == 2)
+    data.train.append(replace(two, objects=two.objects * times))
+    cfg, _ = finetune_config("random", data, "detect", FinetuneOptions())
+    told = ("at most 100 are found in an image", "1 image with more, up to 102; cut into tiles")
+    rows = rows_of_crowded(data, cfg.model.test_cfg.rcnn.max_per_img)
+    assert rows == ({"objects": told} if is_told else {})
 
 
 @pytest.fixture(scope="module")
@@ -254,20 +266,26 @@ def test_names_that_pictures_cannot_show_are_reported(name, num, tmp_path):
     assert len(told) == (1 if num else 0)
 
 
+THREE_STAGES = {"depth": 18, "num_stages": 3, "strides": (1, 2, 2), "dilations": (1, 1, 1)}
+
+
 @pytest.mark.parametrize(
     ("task", "backbone", "described"),
     [
         ("classify", {"type": "TimmBackbone", "model_name": "test_vit"}, None),
         ("detect", {"depth": 34, "frozen_stages": 1, "strides": [1, 2, 2, 2]}, {"depth": 34}),
         ("segment", {"depth": 18, "base_channels": 8, "dilations": (1, 1, 2, 4)}, None),
+        ("detect", THREE_STAGES, {**THREE_STAGES, "out_indices": (2,)}),
     ],
 )
 def test_a_description_has_network_and_numbers_of_a_training(task, backbone, described):
     scope = TASKS[task].scope
     own = {"mean": [1.0, 2.0, 3.0], "std": [4.0, 5.0, 6.0]}
     model = {"backbone": {"type": "ResNet", **backbone}, "data_preprocessor": {**own, "x": 1}}
-    found = backbone_config(Config({"default_scope": scope, "model": model})).model
+    cfg = backbone_config(Config({"default_scope": scope, "model": model}))
+    found = cfg.model
     assert found.backbone == {"type": "ResNet", **(described or backbone)}
+    assert build_backbone(cfg)
     assert found.data_preprocessor == own
 
 

@@ -116,7 +116,7 @@ def test_a_detector_of_boxes_on_a_frozen_backbone(run_command, tmp_path):
         assert torch.equal(after[f"backbone.{key}"], value), key
 
 
-def test_a_segmentation_learns_what_mmsegs_own_metric_confirms(run_command, photographs, tmp_path):
+def test_a_segmentation_learns_what_its_validations_log(run_command, photographs, tmp_path):
     run = tmp_path / "run"
     out = tmp_path / "out"
     options = ("--image-px", "40", "--lr", "0.01")

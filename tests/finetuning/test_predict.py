@@ -76,14 +76,14 @@ def start(tmp_path, monkeypatch):
     cfg.dump(tmp_path / "run" / "classify.py")
     torch.save({}, tmp_path / "run" / "weights.pth")
 
-    def start(kind, model, bad=()):
+    def start(kind, model, bad=(), place="out"):
         task, prediction = TASKS_WITH_PREDICTIONS[kind]
         monkeypatch.setattr(task, "read", lambda sample: prediction)
         monkeypatch.setattr(module, "load_model", lambda *args: model)
         monkeypatch.setattr(module, "task_of", lambda cfg: task)
         photos = folder(tmp_path / "photos", 6, bad)
         printed = []
-        out = tmp_path / "out"
+        out = tmp_path / place
         try:
             predict(tmp_path / "run/weights.pth", photos, out, pictures=0, log=printed.append)
         finally:
@@ -110,6 +110,13 @@ def test_images_of_formats_that_are_not_read_are_counted(start, tmp_path):
     assert start.printed[1:] == [line]
 
 
+@pytest.mark.parametrize(("place", "is_told"), [("out", False), ("photos/a/out", True)])
+def test_a_folder_within_the_images_is_reported(start, place, is_told):
+    start("classify", Model(), place=place)
+    line = "is in the folder of the images, and will be read with them next time."
+    assert any(line in each for each in start.printed) == is_told
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("kind", TASKS_WITH_PREDICTIONS)
 def test_a_stopped_prediction_keeps_what_it_has_done(start, kind, number, tmp_path, capfd):
@@ -124,6 +131,16 @@ def test_a_stopped_prediction_keeps_what_it_has_done(start, kind, number, tmp_pa
     assert not list(out.rglob("*.part"))
     with pytest.raises(FileExistsError, match="of a predict that did not finish; give another"):
         start(kind, Model())
+
+
+def test_one_process_at_a_time_writes_to_a_folder(start):
+    def start_again():
+        with pytest.raises(RuntimeError, match="out, but another one does; wait for it"):
+            start("classify", Model())
+
+    out = start("classify", Model(0, start_again))
+    assert num_in(out) == 6
+    assert sorted(path.name for path in out.iterdir()) == ["classes.txt", "scores.csv"]
 
 
 def test_an_error_keeps_what_was_predicted_before_it(start, tmp_path):
@@ -163,6 +180,14 @@ def test_predictions_are_written_as_they_come(kind, tmp_path):
     (line,) = task.write(tmp_path, NAMES, come())
     assert num_in(tmp_path) == 3
     assert line.split()[0] in {"scores", "3"}
+
+
+def test_a_class_that_is_named_like_a_column_keeps_its_scores(tmp_path):
+    task = TASKS["classify"](["best", "image", "other"], single_label=True)
+    task.write(tmp_path, ["a.jpg"], [("a.jpg", np.float32([0.1, 0.2, 0.7]))])
+    [row] = csv.DictReader((tmp_path / "scores.csv").open())
+    scores = {"best (class)": "0.1000", "image (class)": "0.2000", "other": "0.7000"}
+    assert row == {"image": "a.jpg", "best": "other", **scores}
 
 
 def test_objects_are_not_kept_in_memory(tmp_path):

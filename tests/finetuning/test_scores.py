@@ -16,6 +16,7 @@ from mmssprl.drawing.named_boxes import class_colour
 from mmssprl.finetuning.label_files import write_labels
 from mmssprl.finetuning.scores import find_best
 from mmssprl.finetuning.tasks import TASKS
+from mmssprl.probing.measures import PixelIoU
 
 CLASSES = ["disc", "square", "star"]
 SEGMENTS = ["background", "disc", "square"]
@@ -191,6 +192,7 @@ class TestDetect:
 
 @pytest.mark.full
 def test_shares_of_pixels(tmp_path):
+    from mmseg.evaluation import IoUMetric
     from mmseg.structures import SegDataSample
 
     task = TASKS["segment"](SEGMENTS)
@@ -205,6 +207,12 @@ def test_shares_of_pixels(tmp_path):
     expected = 100 * background / (background + 128)
     assert found.per_class == [[pytest.approx(expected), 100.0], [None, None], [50.0, 50.0]]
     assert found.total["mIoU"] == pytest.approx((expected + 50) / 2)
+    theirs = IoUMetric()
+    theirs.dataset_meta = {"classes": SEGMENTS}
+    theirs.process(None, [sample.to_dict()])
+    confirmed = theirs.compute_metrics(theirs.results)
+    assert found.total["mIoU"] == pytest.approx(confirmed["mIoU"], abs=0.01)
+    assert found.total["right pixels"] == pytest.approx(confirmed["aAcc"], abs=0.01)
     drawn = task.draw(np.full((40, 48, 3), 100, np.uint8), sample)
     assert drawn.shape[1] == 1288
     assert (drawn[:533, :640] != drawn[:533, 648:]).any()
@@ -212,6 +220,20 @@ def test_shares_of_pixels(tmp_path):
     square = (0, 128, 0)  # VOC's third colour
     assert (below == square).all(2).any()
     assert not (below == (128, 0, 0)).all(2).any()  # no disc is in the picture
+
+
+def test_pixels_are_counted_beyond_float32():
+    metric = PixelIoU()
+    metric.dataset_meta = {"classes": ["background", "disc"]}
+    images = {"pred_sem_seg": [[0, 1, 1, 0]], "gt_sem_seg": [[0, 0, 1, 255]]}
+    metric.process(None, [{name: {"data": torch.tensor([x])} for name, x in images.items()}])
+    [counts] = metric.results
+    assert counts.tolist() == [[1, 1], [2, 1], [1, 2]]
+    most = 2**24  # float32 counts no further
+    large = counts + most
+    assert large.tolist() == [[most + 1, most + 1], [most + 2, most + 1], [most + 1, most + 2]]
+    shares = metric.compute_metrics([large])
+    assert shares["aAcc"] == pytest.approx(100 * (2 * most + 2) / (2 * most + 3), rel=1e-12)
 
 
 @pytest.mark.parametrize("best", [1, 2, 3])

@@ -115,6 +115,14 @@ def test_of_a_file_and_a_link_to_it_the_link_can_go(tmp_path):
     assert [(each.image, each.keep) for each in found] == [("1", True), ("0", False)]
 
 
+def test_of_equally_large_images_the_largest_file_is_kept():
+    identities = np.zeros((4, 5), np.int64)
+    identities[:, 0] = [500, 900, 700, 9999]  # the last one has fewer pixels
+    known = replace(embeddings([[1, 2]] * 4, [80, 80, 80, 40]), identities=identities)
+    found = mmssprl.select(known, method="duplicates")
+    assert [each.image for each in found if each.keep] == ["1"]
+
+
 def test_copies_are_found_at_a_cosine_of_one(random):
     twice = embeddings(np.concatenate([random.features, random.features]))
     found = mmssprl.select(twice, method="duplicates", above=1.0, num=7)

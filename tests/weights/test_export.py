@@ -183,6 +183,14 @@ class TestDescriptions:
         own = json.loads(others.with_suffix(".json").read_text())
         assert own["pixels"]["mean"][0] == 123.675
 
+    def test_json_of_something_else_is_never_overwritten(self, narrow, tmp_path):
+        labels = tmp_path / "flowers.json"
+        labels.write_text('{"images": [], "annotations": []}')
+        with pytest.raises(FileExistsError, match=r"flowers.json .* JSON of something else"):
+            export_weights(narrow[1], "pth", tmp_path / "flowers.pth", overwrite=True)
+        assert labels.read_text() == '{"images": [], "annotations": []}'
+        assert not (tmp_path / "flowers.pth").exists()
+
 
 def test_the_default_name_says_the_target_if_the_suffix_does_not():
     assert default_output("a/epoch_2.pth", "safetensors") == Path("a/epoch_2.safetensors")

@@ -117,8 +117,13 @@ class Classify(Task):
         path = out / "scores.csv"
         with whole_file(path) as file:
             table = csv.writer(file, lineterminator="\n")
-            table.writerow(["image", "best", *self.classes])
+            table.writerow(["image", "best", *map(_column, self.classes)])
             for name, scores in predictions:
                 best = self.classes[int(scores.argmax())]
                 table.writerow([name, best, *(f"{score:.4f}" for score in scores)])
         return [f"scores of {len(self.classes)} classes: {path}"]
+
+
+def _column(name: str) -> str:
+    """Return the head of a class's scores; readers by heads would lose one of two equal ones."""
+    return f"{name} (class)" if name in ("image", "best") else name

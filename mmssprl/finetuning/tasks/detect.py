@@ -79,9 +79,9 @@ class Detect(Task):
             objects.append(thing)
 
         if self.facts["masks"]:
-            # (H, W, N) of the image's size; pycocotools encodes column by column.
-            bits = np.asfortranarray(found.masks.numpy().transpose(1, 2, 0).astype(np.uint8))
-            for thing, code in zip(objects, run_lengths.encode(bits), strict=True):
+            for thing, mask in zip(objects, found.masks.numpy(), strict=True):  # (H, W) each
+                # One by one: copies of all masks of a large image take gigabytes.
+                code = run_lengths.encode(np.asfortranarray(mask, np.uint8))
                 thing["area"] = int(run_lengths.area(code))
                 thing["segmentation"] = {"size": code["size"], "counts": code["counts"].decode()}
         return (width, height), objects

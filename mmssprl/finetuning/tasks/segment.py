@@ -19,6 +19,7 @@ from PIL import Image
 
 from ...datasets.labels.masks import palette
 from ...drawing.named_boxes import beside, legend
+from ...probing.measures import shares_of_pixels
 from ...system.outputs import whole_file
 from .task import Scores, Task, ValScore, resized, steps_of, written_names
 
@@ -56,21 +57,16 @@ class Segment(Task):
         return file.getvalue()
 
     def metrics(self, labels: Path) -> list[dict[str, Any]]:
-        """Return mmseg's metric of IoU."""
-        return [{"type": "IoUMetric"}]
+        """Return the metric of IoU that validations log."""
+        return [{"type": "mmssprl.PixelIoU"}]
 
     def score(self, metrics: Sequence[BaseMetric]) -> Scores:
         """Return mIoU over the classes that labels or predictions show, as mmseg does."""
         (metric,) = metrics
-        # Its own summary has no classes. float32 cannot count more than 16 million pixels.
-        sums = (torch.stack(each).double().sum(0) for each in zip(*metric.results, strict=True))
-        found = metric.total_area_to_metrics(*sums)
-        total = {
-            "mIoU": 100 * float(np.nanmean(found["IoU"])),
-            "right pixels": 100 * float(found["aAcc"]),
-        }
+        found = metric.compute_metrics(metric.results)
+        total = {"mIoU": found["mIoU"], "right pixels": found["aAcc"]}
         shares = []
-        for of_class in zip(found["IoU"].tolist(), found["Acc"].tolist(), strict=True):
+        for of_class in torch.stack(shares_of_pixels(metric.results), dim=1).tolist():
             shares.append([None if math.isnan(share) else 100 * share for share in of_class])
         return Scores(total, ["IoU %", "found %"], shares)
 
