@@ -8,6 +8,7 @@ from mmengine.config import Config
 from mmengine.runner import Runner
 
 from ..registry import RUNNERS, class_of
+from .hooks import is_named
 
 _READ_BY_RUNNER = {
     "model_wrapper_cfg",
@@ -54,3 +55,13 @@ def walk_used(cfg: Config) -> Iterator[tuple[str, Any]]:
 
     for name in sorted(used_keys(cfg) & cfg.keys()):
         yield from walk(cfg[name], name)
+
+
+def key_of_start(cfg: Config) -> str:
+    """Return the key by which mmengine loads weights into a model or its backbone, or ""."""
+    if cfg.get("load_from"):
+        return "load_from"
+    for name, part in (("model", cfg.model), ("model.backbone", cfg.model.get("backbone") or {})):
+        if is_named(part.get("init_cfg") or {}, "Pretrained"):
+            return f"{name}.init_cfg"
+    return ""

@@ -12,6 +12,7 @@ from ..models import is_pretraining
 from ..models.momentum_encoder import momentum_for
 from ..registry import PARAM_SCHEDULERS, class_of
 from .hooks import find_hook
+from .keys import key_of_start
 
 _LEAST_KEPT = 0.5
 _IF_NEVER = {
@@ -151,7 +152,7 @@ def warn_of_frozen(cfg: Config) -> None:
     if not is_pretraining(cfg):
         return
     backbone = cfg.model.get("backbone") or {}
-    start = cfg.get("load_from") or backbone.get("init_cfg") or find_hook(cfg, "InitialWeightsHook")
+    start = key_of_start(cfg) or find_hook(cfg, "InitialWeightsHook")
     if not start and (backbone.get("frozen_stages", -1) >= 0 or backbone.get("norm_eval")):
         _warn(
             "model.backbone has frozen_stages or norm_eval, which suit trained weights, but starts "

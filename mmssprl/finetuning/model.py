@@ -43,8 +43,9 @@ def _refuse_other_classes(content: dict[str, Any], cfg: Config, checkpoint: str 
 
     Weights of as many classes in another order fit the model, and all names would be wrong.
     """
-    about = content.get("meta") or {}
-    trained = (about.get("dataset_meta") or {}).get("classes") or []
+    about = content.get("meta")
+    meta = about.get("dataset_meta") if isinstance(about, dict) else None
+    trained = (meta.get("classes") if isinstance(meta, dict) else None) or []
     own = cfg.finetuning.classes
     pairs = enumerate(zip_longest(trained, own))
     others = [(index, *pair) for index, pair in pairs if pair[0] != pair[1]]

@@ -88,7 +88,7 @@ def predict(
     if source.left_out:
         log(source.left_out)
     if Path(images).is_dir() and source.root.resolve() in out.resolve().parents:
-        log(f"warning: {out} is in the folder of the images, and will be read with them next time.")
+        log(f"warning: {out} is in the folder of the images, and may be read with them next time.")
 
     drawn = {names[i] for i in spread(len(names), pictures)}
     in_scope = DefaultScope.overwrite_default_scope(cfg.default_scope)

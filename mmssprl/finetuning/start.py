@@ -75,7 +75,8 @@ def run_finetuning(planner: FinetunePlanner, work_dir: str | Path | None, log: L
     if planner.asked.resume:
         cfg = planner.config_of_run(folder)
         log(
-            f"labels: as the run read them, in {folder / 'labels'}; to read others, start a new run"
+            f"objects and classes: as the run read them, in {folder / 'labels'}; to read others, "
+            "start a new run. Label images are read again"
         )
         asked = planner.asked
         return resume_run(cfg, asked, score_run, resume_by=command_words(*words), log=log)

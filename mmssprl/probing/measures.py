@@ -105,6 +105,12 @@ class PixelIoU(BaseMetric):
         num_classes = len(self.dataset_meta["classes"])
         for sample in data_samples:
             labels = sample["gt_sem_seg"]["data"][0].cpu().numpy()
+            others = labels[(labels >= num_classes) & (labels != IGNORED)]
+            if others.size:
+                raise UserValueError(
+                    f"label images must have classes below {num_classes}, or {IGNORED}, but that "
+                    f"of {sample['img_path']} has {others.max()}; correct it."
+                )
             pixels = count_pixels(sample["pred_sem_seg"]["data"][0], labels, num_classes)
             areas = (pixels.diagonal(), pixels.sum(1), pixels.sum(0))
             self.results.append(torch.stack(areas))

@@ -16,6 +16,7 @@ from .. import models
 from ..config.reading import read_config_file
 from ..config.shipped import shipped
 from ..errors import UserValueError
+from ..pixels import Normalisation
 from ..registry import MODELS, class_of
 from ..system.outputs import prepare_output, whole_file
 from .backbone import build_model, read_architecture
@@ -130,16 +131,19 @@ def _in_rgb(tensors: dict[str, Tensor], file: Path) -> dict[str, Tensor]:
 def _config_of_file(file: Path, backbone: dict[str, Any]) -> Config:
     """Return the config of a backbone, with the numbers and image size of a file of ours."""
     description = find_description(file)
-    if description is not None:
+    described = Config({"model": {}})
+    own = None
+    if description is None:
+        own = stored_normalisation(file)  # without a warning of BGR, which ``_in_rgb`` reverses
+    else:
         described = read_description(description)
-        described.model.backbone = backbone
-        return described
 
-    # Without the warning of BGR, because ``_in_rgb`` reverses it.
-    own = stored_normalisation(file) or find_normalisation(str(file), backbone)
-    pixels = {"pixels": own.pixels._asdict()} if own.pixels else {}
-    preprocessor = {**own.numbers, **pixels}
-    return Config({"model": {"backbone": backbone, "data_preprocessor": preprocessor}})
+    own = own or find_normalisation(str(file), backbone)
+    if description is None or not own.equals(Normalisation.of_config(described)):
+        pixels = {"pixels": own.pixels._asdict()} if own.pixels else {}
+        described.model.data_preprocessor = {**own.numbers, **pixels}
+    described.model.backbone = backbone
+    return described
 
 
 def _config_of_ssprl(config: str | Path | None) -> Config:

@@ -150,6 +150,7 @@ def test_an_epoch_that_never_comes_is_a_warning(warned, model, what):
         ({"norm_eval": True}, {"custom_hooks": [{"type": "PretrainHook"}]}, 1),
         ({"frozen_stages": -1, "norm_eval": False}, {}, 0),
         ({"frozen_stages": 1, "init_cfg": {"type": "Pretrained"}}, {}, 0),
+        ({"frozen_stages": 1, "init_cfg": {"type": "Kaiming"}}, {}, 1),
         ({"frozen_stages": 1}, {"load_from": "a.pth"}, 0),
         ({"frozen_stages": 1}, {"custom_hooks": [{"type": "mmssprl.InitialWeightsHook"}]}, 0),
     ],

@@ -124,7 +124,7 @@ def test_a_finished_run_is_scored_again_without_training(run, capsys):
     assert resume(run, weights=str(Path(argv[1]).parent)) == 0  # in place of the file
     assert (folder / "scores.json").read_text() == before
     assert (folder / "epoch_6.pth").stat().st_mtime_ns == trained
-    assert f"labels: as the run read them, in {folder / 'labels'};" in capsys.readouterr().out
+    assert f"classes: as the run read them, in {folder / 'labels'};" in capsys.readouterr().out
 
 
 def test_resuming_refuses_options_that_the_config_decides(run, capsys):

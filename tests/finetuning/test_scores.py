@@ -13,6 +13,7 @@ from PIL import Image
 
 from mmssprl.datasets.labels import LabelledData, LabelledImage, Object
 from mmssprl.drawing.named_boxes import class_colour
+from mmssprl.errors import UserValueError
 from mmssprl.finetuning.label_files import write_labels
 from mmssprl.finetuning.scores import find_best
 from mmssprl.finetuning.tasks import TASKS
@@ -234,6 +235,14 @@ def test_pixels_are_counted_beyond_float32():
     assert large.tolist() == [[most + 1, most + 1], [most + 2, most + 1], [most + 1, most + 2]]
     shares = metric.compute_metrics([large])
     assert shares["aAcc"] == pytest.approx(100 * (2 * most + 2) / (2 * most + 3), rel=1e-12)
+
+
+def test_a_label_of_no_class_is_refused():
+    metric = PixelIoU()
+    metric.dataset_meta = {"classes": ["background", "disc"]}
+    sample = {name: {"data": torch.tensor([[[7]]])} for name in ("pred_sem_seg", "gt_sem_seg")}
+    with pytest.raises(UserValueError, match="classes below 2, or 255, but that of a.jpg has 7"):
+        metric.process(None, [{**sample, "img_path": "a.jpg"}])
 
 
 @pytest.mark.parametrize("best", [1, 2, 3])

@@ -59,6 +59,16 @@ def test_convert_keeps_the_numbers_of_a_described_checkpoint(trunk, tmp_path):
     assert described.method == "SSPRL"
 
 
+def test_a_checkpoint_beside_the_description_of_another_run_keeps_its_numbers(trunk, tmp_path):
+    model = {"backbone": RESNET, "data_preprocessor": {"mean": [1, 2, 3], "std": [4, 5, 6]}}
+    write_description(tmp_path / "run_backbone.pth", Config({"model": model}))
+    model["data_preprocessor"] = {"mean": [7, 8, 9], "std": [1, 1, 1], "bgr_to_rgb": True}
+    meta = {"cfg": Config({"model": model}).pretty_text}
+    file = published.save({"meta": meta, "state_dict": trunk}, tmp_path / "epoch_3.pth")
+    found = convert_weights(file, tmp_path / "out" / "w.pth").weights.with_suffix(".json")
+    assert read_description(found).model.data_preprocessor.mean == [7, 8, 9]
+
+
 @pytest.mark.parametrize("is_bgr", [True, False])
 def test_convert_makes_rgb_of_bgr(is_bgr, trunk, tmp_path, monkeypatch):
     numbers = {"mean": [1, 2, 3], "std": [4, 5, 6], "bgr_to_rgb": not is_bgr}

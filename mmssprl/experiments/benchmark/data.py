@@ -35,23 +35,28 @@ def digests_of_data(
         root: Folder of all data.
     """
     found: dict[str, dict[str, str]] = {"labels": {}, "images": {}}
-    known: dict[tuple[Path, ...], tuple[str, str]] = {}  # protocols share data
+    known: dict[str, tuple[str, str] | None] = {}  # protocols share data
     for (name, cfg), split in product(configs.items(), ("train", "test")):
         dataset = cfg[f"{split}_dataloader"].dataset
         folder = root / Path(dataset.data_root).relative_to(prefix)
-        try:
-            files = files_of(dataset, folder)
-            place = tuple(files.labels)
-            if place not in known:
-                sizes = digest_of_sizes(files.images, root)
-                known[place] = (_digest_of_bytes(files.labels, root), sizes)
-        except (OSError, ValueError, LookupError, TypeError):
-            continue
-
-        labels, images = known[place]
-        found["labels"][f"{name}.{split}"] = labels
-        found["images"][f"{name}.{split}"] = images
+        places = str([folder, *map(dataset.get, ("split", "ann_file", "data_prefix"))])
+        if places not in known:
+            known[places] = _digests_of(dataset, folder, root)
+        digests = known[places]
+        if digests is not None:
+            found["labels"][f"{name}.{split}"], found["images"][f"{name}.{split}"] = digests
     return found
+
+
+def _digests_of(dataset: ConfigDict, folder: Path, root: Path) -> tuple[str, str] | None:
+    """Return the digests of labels and images; None if one is missing or a list is damaged."""
+    try:
+        files = files_of(dataset, folder)
+        if not all(path.exists() for path in watch(files.images, "looking for images")):
+            return None
+        return _digest_of_bytes(files.labels, root), digest_of_sizes(files.images, root)
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
 
 
 def files_of(dataset: ConfigDict, folder: Path) -> DataFiles:

@@ -131,12 +131,12 @@ def choose_rows(words: Sequence[str], reference: str) -> tuple[list[Row], Row]:
         else:
             for row in _read_rows(word):
                 other = own.setdefault(row.key, row)
-                if _identity(other) != _identity(row) or _is_second(row, words):
-                    raise UserValueError(
-                        f"the names of rows must differ, but {word} would be a second {row.key}; "
-                        "rename it."
-                    )
+                if _identity(other) != _identity(row) or _is_second(row):
+                    raise _second(word, row.key)
 
+    for key in plain & own.keys():
+        if _identity(own[key]) != _identity(row_of(BY_KEY[key])):
+            raise _second("that of the file", key)
     if reference not in own:
         if reference in BY_KEY:
             plain.add(reference)
@@ -258,12 +258,15 @@ def _number(value: Any) -> Any:
     return value
 
 
-def _is_second(row: Row, words: Sequence[str]) -> bool:
-    """Whether a row has the name of a shipped method, but is not that method's own row."""
-    return row.key in BY_KEY and (
-        row.method is not BY_KEY[row.key]
-        or bool(row.values)
-        or (row.key in words and _identity(row) != _identity(row_of(row.method)))
+def _is_second(row: Row) -> bool:
+    """Whether a row has the name of a shipped method, but another method or values."""
+    return row.key in BY_KEY and (row.method is not BY_KEY[row.key] or bool(row.values))
+
+
+def _second(what: str, key: str) -> UserValueError:
+    return UserValueError(
+        f"the names of rows must differ, but {what} would be a second {key}; give that row another "
+        "name."
     )
 
 

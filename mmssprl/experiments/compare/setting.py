@@ -10,7 +10,8 @@ from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 
 from ...config.build_errors import explain_build_errors
-from ...config.hooks import hook_key, hook_value, is_named
+from ...config.hooks import hook_key, hook_value
+from ...config.keys import key_of_start
 from ...config.run_checks import check_config
 from ...console.quiet import quiet
 from ...datasets.labels.files import data_folder
@@ -166,7 +167,7 @@ def check_configs(setting: CompareSetting, rows: Sequence[Row]) -> None:
                     f"copy of {SSPRL.config_at(setting.size).filename}."
                 )
 
-        if row.trains and (key := _key_of_start(cfg)):
+        if key := key_of_start(cfg):
             raise UserValueError(
                 f"row {row.key}: {key} loads weights, but compare draws each backbone by its seed, "
                 "equal for all rows; remove it, and set weights to the file."
@@ -191,16 +192,6 @@ def check_configs(setting: CompareSetting, rows: Sequence[Row]) -> None:
                 f"{got.get(name)} in place of {expected.get(name)}; set "
                 f"model.backbone.{name} = {expected.get(name)} in {row.method.config}."
             )
-
-
-def _key_of_start(cfg: Config) -> str:
-    """Return the key by which mmengine would load weights into the model, or ""."""
-    if cfg.get("load_from"):
-        return "load_from"
-    for name, part in (("model", cfg.model), ("model.backbone", cfg.model.backbone)):
-        if is_named(part.get("init_cfg"), "Pretrained"):
-            return f"{name}.init_cfg"
-    return ""
 
 
 def check_images(setting: CompareSetting, row: Row, images: TrainingImages) -> None:

@@ -89,6 +89,17 @@ def test_what_no_list_names_may_change(data):
 
 
 @pytest.mark.full
+def test_data_that_come_later_are_no_changed_data(data):
+    plan(data, PROTOCOLS[1:])
+    images = data / "coco/val2014"
+    images.rename(data / "away")
+    with pytest.raises(FileNotFoundError, match="val2014"):
+        plan(data, PROTOCOLS[:1])
+    (data / "away").rename(images)
+    plan(data, PROTOCOLS[:1])
+
+
+@pytest.mark.full
 def test_a_protocol_that_is_added_later_brings_its_own_digests(data):
     plan(data, PROTOCOLS[:1])
     correct_a_mask(data)
@@ -106,6 +117,7 @@ def test_voc_is_known_by_the_annotations_of_its_lists(tmp_path):
     for split in ("trainval", "test"):
         (voc / f"ImageSets/Main/{split}.txt").write_text(f"{split}_1\n")
         (voc / f"Annotations/{split}_1.xml").write_text("<annotation>dog</annotation>")
+        (voc / f"JPEGImages/{split}_1.jpg").touch()
     options = BenchmarkOptions(
         weights=("random",), size="coco128", data=str(root), protocols=("linear-voc",)
     )

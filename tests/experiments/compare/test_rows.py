@@ -95,6 +95,15 @@ def test_a_wrong_word_is_refused(word, message):
         choose_rows([word], "ssprl")
 
 
+@pytest.mark.parametrize("words", [["all"], ["swav"]])
+def test_a_row_of_other_epochs_does_not_replace_its_method(words, tmp_path):
+    path = tmp_path / "rows.yml"
+    path.write_text("- {method: swav, epochs: 9}")
+    assert [row.epochs for row in choose_rows([str(path)], "ssprl")[0]] == [None, 9]
+    with pytest.raises(UserValueError, match="would be a second swav; give that row another"):
+        choose_rows([*words, str(path)], "ssprl")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -107,7 +116,6 @@ def test_a_wrong_word_is_refused(word, message):
         ("- {name: a, method: swav}\n- {name: a, method: byol}", "would be a second a"),
         ("- {name: swav, method: byol}", "would be a second swav"),
         ("- {method: ssprl, values: {head.epsilon: 0.1}}", "would be a second ssprl"),
-        ("- {method: swav, epochs: 9}", "would be a second swav"),
     ],
 )
 def test_a_wrong_file_is_refused(text, message, tmp_path):
@@ -127,6 +135,7 @@ def test_a_wrong_file_is_refused(text, message, tmp_path):
         ("ssprl:train_cfg.max_epochs=3", "values must not have train_cfg.max_epochs"),
         ("ssprl:head.epsilon=-1", "epsilon"),
         ("swav:load_from=a.pth", "load_from loads weights, .* set weights to the file"),
+        ("swav:epochs=0,load_from=a.pth", "load_from loads weights, .* set weights to the file"),
         ("swav:backbone.init_cfg.type=Pretrained", "model.backbone.init_cfg loads weights"),
     ],
 )
