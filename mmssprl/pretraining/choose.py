@@ -24,11 +24,20 @@ from ..errors import UserValueError
 from ..models.training_size import round_within
 from ..pyramid import MOST_PX, ViewLayout
 from ..runs.devices import choose_batch
-from ..weights import SUPERVISED
+from ..weights import SUPERVISED, Source
 from .backbones import find_backbone
 from .continuation import is_anchored
 from .known_backbones import DEFAULT_BACKBONE
-from .methods import DEFAULT, DISTILL, SHORT, WHY_DEFAULT, Method, find_method
+from .methods import (
+    CONTINUED,
+    DEFAULT,
+    DISTILL,
+    SHORT,
+    WHY_CONTINUED,
+    WHY_DEFAULT,
+    Method,
+    find_method,
+)
 from .options import PretrainOptions
 from .recipe import Recipe, RecipeRow
 from .schedule import COCO_IMAGES, choose_rate, needed_images, schedule_of, training_values
@@ -107,7 +116,8 @@ def _rows(
     method = recipe.method
     rows: dict[str, RecipeRow] = {}
     if not recipe.asked.method:
-        why = "a teacher is given" if method.learns_from_teacher else WHY_DEFAULT
+        reasons = {DISTILL.key: "a teacher is given", CONTINUED: WHY_CONTINUED}
+        why = reasons.get(method.key, WHY_DEFAULT)
         rows["method"] = RecipeRow(method.title, why)
     rows["views"] = views
     rows["batch"] = RecipeRow(_batch_text(recipe), why_batch)
@@ -123,7 +133,8 @@ def _rows(
 def _choose_method(asked: PretrainOptions) -> Method:
     """Return the method that is asked for, or raise ValueError if it does not take the teacher."""
     by_teacher = asked.teacher is not None and not is_anchored(asked)
-    method = find_method(asked.method or (DISTILL.key if by_teacher else DEFAULT))
+    default = DEFAULT if Source.of(asked.weights).is_random else CONTINUED
+    method = find_method(asked.method or (DISTILL.key if by_teacher else default))
     can_anchor = not by_teacher and method.model_class.anchored_form is not None
     if asked.teacher is not None and not (method.learns_from_teacher or can_anchor):
         raise UserValueError(

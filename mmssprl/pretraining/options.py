@@ -10,7 +10,7 @@ from ..console.options import option, switch
 from ..console.paths import check_data
 from ..weights.sources import check_weights
 from .known_backbones import DEFAULT_BACKBONE, check_backbone_name
-from .methods import DEFAULT, PRETRAINED, find_method
+from .methods import CONTINUED, DEFAULT, DISTILL, PRETRAINED, find_method
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +20,7 @@ class PretrainOptions:
     method: str | None = option(
         f"pre-training method: {', '.join(PRETRAINED)}. ssprl is the paper's form, "
         "ssprl-small-sampled ours; docs/compare.md compares them",
-        chosen=DEFAULT,
+        chosen=f"{DEFAULT}; {DISTILL.key} with a teacher; {CONTINUED} with weights",
         check=lambda key, name: find_method(key),
     )
     backbone: str | None = option(

@@ -54,7 +54,7 @@ def test_the_config_has_what_was_measured(num, dtype, tmp_path, monkeypatch, on_
         ({}, {"channels": 5}, r"5 channels of one type, but \S*\.tif has 4 channels of uint16"),
         ({}, {"method": "insloc"}, "channels must be left out for insloc"),
         ({}, {"method": "distill"}, "left out for distill: its teacher takes only 8-bit RGB"),
-        ({}, {"teacher": "w", "weights": "w"}, "swav-small: its teacher takes only 8-bit RGB"),
+        ({}, {"teacher": "w", "weights": "w"}, "swav: its teacher takes only 8-bit RGB"),
         ({}, {"weights": "supervised"}, "ResNets of 3 channels, but .* resnet18 of 4"),
         ({"constant": [1]}, {}, "channel 2 of 4 is constant in all 8 images"),
     ],
@@ -154,7 +154,7 @@ def test_a_continued_run_keeps_the_numbers_of_its_weights(
     options = {"channels": num, "backbone": "resnet18", "weights": tmp_path / "w.pth"}
     said = []
     mmssprl.pretrain(tmp_path / "images", tmp_path / "run", **options, log=said.append)
-    cfg = Config.fromfile(tmp_path / "run/swav-small_resnet18.py")
+    cfg = Config.fromfile(tmp_path / "run/swav_resnet18.py")
     found = cfg.model.data_preprocessor
     expected = arrays.mean((0, 1, 2)) if kept is None else kept * np.array(own["mean"])
     np.testing.assert_allclose(found.mean, expected, rtol=1e-5)

@@ -11,7 +11,7 @@ from mmengine.registry import DefaultScope
 from mmssprl.pretraining import continuation
 from mmssprl.pretraining.continuation import is_anchored, named_weights
 from mmssprl.pretraining.known_backbones import BACKBONES, Backbone
-from mmssprl.pretraining.methods import CONTINUED_GAIN, UNANCHORED_LOSS
+from mmssprl.pretraining.methods import CONTINUED_GAIN, UNANCHORED_LOSS, WHY_CONTINUED
 from mmssprl.pretraining.options import PretrainOptions
 from mmssprl.pyramid import ViewLayout
 from mmssprl.weights import write_description
@@ -77,6 +77,15 @@ def test_a_form_of_ssprl_with_a_map_keeps_the_features_of_its_start(
     assert [hook.removeprefix(f"{tmp_path}/") for hook in hooks] == [anchor] * bool(anchor)
     assert (cfg.model.type == "AnchoredSSPRL") is bool(anchor)
     assert ("teacher" in recipe.rows) is bool(anchor)
+
+
+@pytest.mark.parametrize(("method", "num_small"), [(None, 0), ("swav-small", 6)])
+def test_a_continued_training_has_small_views_only_if_asked(method, num_small, make):
+    _, _, recipe = make(method)
+    assert (recipe.method.key, recipe.cfg.layout.num_small) == (method or "swav", num_small)
+    assert ("method" in recipe.rows) is (method is None)
+    if method is None:
+        assert recipe.rows["method"].reason == WHY_CONTINUED
 
 
 def test_the_heads_learn_alone_for_a_tenth_of_the_epochs(make):
