@@ -113,7 +113,7 @@ def test_images_of_formats_that_are_not_read_are_counted(start, tmp_path):
 @pytest.mark.parametrize(("place", "is_told"), [("out", False), ("photos/a/out", True)])
 def test_a_folder_within_the_images_is_reported(start, place, is_told):
     start("classify", Model(), place=place)
-    line = "is in the folder of the images, and will be read with them next time."
+    line = "is in the folder of the images, and may be read with them next time."
     assert any(line in each for each in start.printed) == is_told
 
 
