@@ -21,6 +21,7 @@ from ...pretraining.methods import SSPRL
 from ...pretraining.schedule import short_schedule, training_values
 from ...registry import MODELS
 from ...runs.work_dirs import digest
+from ...weights import Source, weights_file
 from ...weights.backbone import build_model
 from ..options import Size
 from .images import TrainingImages
@@ -134,6 +135,19 @@ def _data_options(setting: CompareSetting, row: Row, images: TrainingImages) -> 
         folder = images.list_file.with_name(f"{images.list_file.stem}_{owner}")
         options[maps_key] = str(folder)
     return options
+
+
+def digests_of_weights(setting: CompareSetting, rows: Sequence[Row]) -> dict[str, str]:
+    """Return digests of the files that rows start from or learn from, by their paths.
+
+    A run is kept by the path alone.
+    """
+    configs = [row.config_at(setting.size) for row in rows]
+    weights = [cfg.get("weights") for cfg in configs]
+    weights += [hook_value(cfg, "TeacherHook", "teacher") for cfg in configs]
+    files = {Source.of(each).file for each in weights} - {""}
+    paths = sorted(str(weights_file(file).resolve()) for file in files)
+    return {path: digest("", path) for path in paths}
 
 
 def recipe_digest(setting: CompareSetting, row: Row) -> str:

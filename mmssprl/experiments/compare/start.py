@@ -6,14 +6,11 @@ from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
-from ...config.hooks import hook_value
 from ...console.wording import counted
 from ...datasets.scenes.generate import generate_sample
 from ...errors import UserValueError
 from ...probing.data import read_masks
-from ...runs.work_dirs import digest
 from ...version import __version__
-from ...weights import Source, weights_file
 from ..execute import Log, announce, execute_runs, jobs_of_machine, require_all
 from ..experiment import Experiment
 from ..options import ALL, CompareOptions, Equal, Size
@@ -30,6 +27,7 @@ from .setting import (
     batch_of,
     check_configs,
     check_images,
+    digests_of_weights,
     recipe_digest,
     run_options,
 )
@@ -93,20 +91,9 @@ class Comparison(Experiment[PretrainRun]):
         """Return size, data, length and batch; the user's own data are named, with digests."""
         data = self.asked.data and str(self.setting.data)
         tune = {"tune": True} if self.asked.tune else {}
-        digests = {**self._digests, "weights": self._digests_of_weights()}
+        weights = digests_of_weights(self.setting, [*self.methods.values()])
+        digests = {**self._digests, "weights": weights}
         return {**vars(self.setting), "data": data, **digests, **tune}
-
-    def _digests_of_weights(self) -> dict[str, str]:
-        """Return digests of the files that rows start from or learn from, by their paths.
-
-        A run is kept by the path alone.
-        """
-        configs = [row.config_at(self.setting.size) for row in self.methods.values()]
-        weights = [cfg.get("weights") for cfg in configs]
-        weights += [hook_value(cfg, "TeacherHook", "teacher") for cfg in configs]
-        files = {Source.of(each).file for each in weights} - {""}
-        paths = sorted(str(weights_file(file).resolve()) for file in files)
-        return {path: digest("", path) for path in paths}
 
     def plan(self, *, writes: bool = True) -> None:
         """Claim the work dir, draw the scenes, and list the images of the runs if they exist."""
