@@ -138,7 +138,8 @@ DEFAULT = "swav-small"
 highest mean on photographs (``docs/results/forms``)."""
 CONTINUED = "swav"
 """Default of ``pretrain --method`` with ``weights``: two views. Six small ones more take 1.8 times
-the CPU time, and fine-tuned weights gained nothing by them (docs/results/deployed)."""
+the CPU time, and weights that were continued so gained a fine-tuned classifier nothing
+(docs/results/deployed)."""
 TEACHER_GAIN = "7.5 ± 2.1"
 """Points of mAP, with a 95 % interval over five seeds, that ``distill`` gains over DEFAULT in no
 more time (docs/results/distillation)."""
@@ -148,7 +149,7 @@ photographs (docs/results/continuation)."""
 UNANCHORED_LOSS = "1.5 ± 1.2"
 """Points of mAP that DEFAULT loses without the start as a teacher: the row ``protected`` against
 ``start`` on the images held out (docs/results/distillation)."""
-WHY_CONTINUED = "continued weights gained nothing from small views, which take longer"
+WHY_CONTINUED = "small views take longer, and gained a fine-tuned classifier nothing"
 WHY_DEFAULT = "SS-PRL's image scale; highest mean on photographs; method ssprl adds the pyramid"
 
 
