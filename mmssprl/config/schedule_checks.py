@@ -139,11 +139,12 @@ def warn_of_late_epochs(cfg: Config) -> None:
     if end == 1 or not is_pretraining(cfg):  # one epoch is a trial
         return
     for place, part in (("model", cfg.model), ("model.head", cfg.model.get("head") or {})):
-        for name in _IF_NEVER.keys() & part.keys():
-            if part[name] >= end and (name != "queue_start_epoch" or part.get("queue_length")):
+        for name, effect in _IF_NEVER.items():
+            is_used = name != "queue_start_epoch" or part.get("queue_length")
+            if is_used and part.get(name, 0) >= end:
                 _warn(
                     f"{place}.{name}={part[name]} is not before the end of the training, "
-                    f"train_cfg.max_epochs={end}: {_IF_NEVER[name]}; lower it in proportion."
+                    f"train_cfg.max_epochs={end}: {effect}; lower it in proportion."
                 )
 
 

@@ -148,6 +148,8 @@ def plain_resnet(backbone: Mapping[str, Any]) -> dict[str, Any]:
         value = tuple(value) if isinstance(value, list) else value
         if value != usual:
             found[key] = value
+    if "num_stages" in found:  # not the usual four
+        found["out_indices"] = (found["num_stages"] - 1,)
     return found
 
 

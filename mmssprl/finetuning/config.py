@@ -258,8 +258,6 @@ def backbone_config(cfg: Config) -> Config:
     backbone = cfg.model.backbone
     if cfg.default_scope != "mmssprl":  # one that ``adapt_backbone`` has set
         backbone = plain_resnet(backbone)
-        if "num_stages" in backbone:  # not the usual four
-            backbone["out_indices"] = (backbone["num_stages"] - 1,)
     numbers = Normalisation.of_config(cfg).numbers
     return Config({"model": {"backbone": backbone, "data_preprocessor": numbers}})
 

@@ -61,9 +61,19 @@ def mean_iou(confusion: Tensor) -> tuple[float, Tensor]:
 
     ``confusion`` is (class, predicted class). A class in neither has NaN and is not averaged.
     """
-    shared = confusion.diagonal()
-    each = shared / (confusion.sum(dim=0) + confusion.sum(dim=1) - shared)
+    each, _ = shares_of_pixels(pixels_by_class(confusion))
     return each.nanmean().item(), each
+
+
+def pixels_by_class(confusion: Tensor) -> Tensor:
+    """Return the right, labelled and predicted pixels (3, K) of (class, predicted class)."""
+    return torch.stack([confusion.diagonal(), confusion.sum(dim=1), confusion.sum(dim=0)])
+
+
+def shares_of_pixels(pixels: Tensor) -> tuple[Tensor, Tensor]:
+    """Return IoU and recall (K,) of ``pixels_by_class``; NaN for a class in neither."""
+    right, labelled, predicted = pixels
+    return right / (labelled + predicted - right), right / labelled
 
 
 def by_class(classes: Sequence[str], values: Iterable[float]) -> dict[str, float | None]:
@@ -112,21 +122,15 @@ class PixelIoU(BaseMetric):
                     f"of {sample['img_path']} has {others.max()}; correct it."
                 )
             pixels = count_pixels(sample["pred_sem_seg"]["data"][0], labels, num_classes)
-            areas = (pixels.diagonal(), pixels.sum(1), pixels.sum(0))
-            self.results.append(torch.stack(areas))
+            self.results.append(pixels_by_class(pixels))
 
     def compute_metrics(self, results: list) -> dict[str, float]:
         """Compute the scores over all ranks' images."""
-        right, labelled, _ = torch.stack(results).sum(0)
-        iou, recall = shares_of_pixels(results)
+        pixels = torch.stack(results).sum(dim=0)
+        right, labelled, _ = pixels
+        iou, recall = shares_of_pixels(pixels)
         return {
             "mIoU": 100 * iou.nanmean().item(),
             "mAcc": 100 * recall.nanmean().item(),
             "aAcc": 100 * (right.sum() / labelled.sum()).item(),
         }
-
-
-def shares_of_pixels(results: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    """Return IoU and recall (K,) of what ``PixelIoU`` keeps; NaN for classes in no image."""
-    right, labelled, predicted = torch.stack([*results]).sum(0)
-    return right / (labelled + predicted - right), right / labelled

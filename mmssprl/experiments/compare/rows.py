@@ -132,11 +132,11 @@ def choose_rows(words: Sequence[str], reference: str) -> tuple[list[Row], Row]:
             for row in _read_rows(word):
                 other = own.setdefault(row.key, row)
                 if _identity(other) != _identity(row) or _is_second(row):
-                    raise _second(word, row.key)
+                    raise _error_of_second(word, row.key)
 
     for key in plain & own.keys():
         if _identity(own[key]) != _identity(row_of(BY_KEY[key])):
-            raise _second("that of the file", key)
+            raise _error_of_second("that of the file", key)
     if reference not in own:
         if reference in BY_KEY:
             plain.add(reference)
@@ -263,7 +263,8 @@ def _is_second(row: Row) -> bool:
     return row.key in BY_KEY and (row.method is not BY_KEY[row.key] or bool(row.values))
 
 
-def _second(what: str, key: str) -> UserValueError:
+def _error_of_second(what: str, key: str) -> UserValueError:
+    """Return the error for two rows of one name."""
     return UserValueError(
         f"the names of rows must differ, but {what} would be a second {key}; give that row another "
         "name."

@@ -131,6 +131,7 @@ def _data_options(setting: CompareSetting, row: Row, images: TrainingImages) -> 
             size = cfg.model.get("anchor_neck", cfg.model.neck).out_channels
             names = ["teacher", "teacher_px"]
             found = [hook_value(cfg, "TeacherHook", name) for name in names]
+            # Without a teacher_px the folder has the name that earlier versions gave it.
             owner = f"teacher-{digest([*filter(None, found), size])[:8]}"
         folder = images.list_file.with_name(f"{images.list_file.stem}_{owner}")
         options[maps_key] = str(folder)

@@ -65,8 +65,9 @@ class Segment(Task):
         (metric,) = metrics
         found = metric.compute_metrics(metric.results)
         total = {"mIoU": found["mIoU"], "right pixels": found["aAcc"]}
+        pixels = torch.stack(metric.results).sum(dim=0)
         shares = []
-        for of_class in torch.stack(shares_of_pixels(metric.results), dim=1).tolist():
+        for of_class in torch.stack(shares_of_pixels(pixels), dim=1).tolist():
             shares.append([None if math.isnan(share) else 100 * share for share in of_class])
         return Scores(total, ["IoU %", "found %"], shares)
 
